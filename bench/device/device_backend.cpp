@@ -12,8 +12,8 @@
 #include <terrace/mpi.hpp>
 #include <terrace/nccl.hpp>
 
-#include "api/core.hpp"
-#include "api/stager.hpp"
+#include "api/creation/device.hpp"
+#include "api/device/stager.hpp"
 #include "base/element_types.hpp"
 #include "bench/device/gpu.hpp"
 #include "bench/measure/mpi_world.hpp"
@@ -40,7 +40,7 @@ public:
     bool in_place() const noexcept override { return !row_of(of_.what).exchange; }
     bench::description describe(std::int64_t bytes) const override { return bench::describe(plan_, of_.what, bytes); }
     void run(std::span<const call> calls) override {
-        for (const call& c : calls) core_of(comm_).enqueue(shape_of(of_, c.count), input_of(of_, c), c.recv, stream_);
+        for (const call& c : calls) enqueue(core_of(comm_), shape_of(of_, c.count), input_of(of_, c), c.recv, stream_);
     }
     void settle() override { nccl::synchronize(comm_); }
 

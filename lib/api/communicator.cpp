@@ -1,11 +1,14 @@
 #include <terrace/communicator.hpp>
 
+#include <algorithm>
 #include <numeric>
 
 #include <fmt/format.h>
 
 #include "api/core.hpp"
+#include "api/parts.hpp"
 #include "calls/call_shapes.hpp"
+#include "plan/predicted_time.hpp"
 
 namespace terrace {
 
@@ -16,8 +19,8 @@ communicator::communicator(communicator&&) noexcept = default;
 communicator& communicator::operator=(communicator&&) noexcept = default;
 communicator::~communicator() = default;
 
-int communicator::rank() const noexcept { return core_->rank(); }
-int communicator::size() const noexcept { return core_->size(); }
+int communicator::rank() const noexcept { return core_->ranks().own; }
+int communicator::size() const noexcept { return core_->net().size(); }
 
 void communicator::allreduce(const void* send, void* recv, std::int64_t count, element_type type, reduction op) {
     core_->run(reduction_of(collective::allreduce, count, type, op), send, recv, op.factor());
@@ -54,98 +57,101 @@ request communicator::reduce_scatter_async(const void* send, void* recv, std::sp
 }
 
 void communicator::allgather(const void* send, void* recv, std::int64_t count, element_type type) {
-    core_->run(allgather_of(count, type), send, recv);
+    core_->run(transfer_of(collective::allgather, count, type), send, recv);
 }
 
 request communicator::allgather_async(const void* send, void* recv, std::int64_t count, element_type type) {
-    return core_->start(allgather_of(count, type), send, recv);
+    return core_->start(transfer_of(collective::allgather, count, type), send, recv);
 }
 
 void communicator::allgather(const void* send, void* recv, std::span<const std::int64_t> counts, element_type type) {
-    core_->run(allgather_of(counts, type), send, recv);
+    core_->run(transfer_of(collective::allgather, counts, type), send, recv);
 }
 
 request communicator::allgather_async(const void* send, void* recv, std::span<const std::int64_t> counts,
                                       element_type type) {
-    return core_->start(allgather_of(counts, type), send, recv);
+    return core_->start(transfer_of(collective::allgather, counts, type), send, recv);
 }
 
 void communicator::alltoall(const void* send, void* recv, std::int64_t count, element_type type) {
-    core_->run(alltoall_of(count, type), send, recv);
+    core_->run(transfer_of(collective::alltoall, count, type), send, recv);
 }
 
 request communicator::alltoall_async(const void* send, void* recv, std::int64_t count, element_type type) {
-    return core_->start(alltoall_of(count, type), send, recv);
+    return core_->start(transfer_of(collective::alltoall, count, type), send, recv);
 }
 
 void communicator::alltoallv(const void* send, std::span<const std::int64_t> send_counts, void* recv,
                              std::int64_t capacity, std::span<std::int64_t> recv_counts, std::int64_t most,
                              element_type type) {
-    core_->run({collective::alltoall, send, send_counts, recv, capacity, recv_counts, most, type});
+    core_->run(uneven_blocks{collective::alltoall, send, send_counts, recv, capacity, recv_counts, most, type});
 }
 
 request communicator::alltoallv_async(const void* send, std::span<const std::int64_t> send_counts, void* recv,
                                       std::int64_t capacity, std::span<std::int64_t> recv_counts, std::int64_t most,
                                       element_type type) {
-    return core_->start({collective::alltoall, send, send_counts, recv, capacity, recv_counts, most, type});
+    return core_->start(
+        uneven_blocks{collective::alltoall, send, send_counts, recv, capacity, recv_counts, most, type});
 }
 
 void communicator::gather(const void* send, void* recv, std::int64_t count, element_type type, int root) {
-    core_->run(rooted_blocks_of(collective::gather, count, type, root), send, recv);
+    core_->run(transfer_of(collective::gather, count, type, root), send, recv);
 }
 
 request communicator::gather_async(const void* send, void* recv, std::int64_t count, element_type type, int root) {
-    return core_->start(rooted_blocks_of(collective::gather, count, type, root), send, recv);
+    return core_->start(transfer_of(collective::gather, count, type, root), send, recv);
 }
 
 void communicator::gather(const void* send, void* recv, std::span<const std::int64_t> counts, element_type type,
                           int root) {
-    core_->run(rooted_blocks_of(collective::gather, counts, type, root), send, recv);
+    core_->run(transfer_of(collective::gather, counts, type, root), send, recv);
 }
 
 request communicator::gather_async(const void* send, void* recv, std::span<const std::int64_t> counts,
                                    element_type type, int root) {
-    return core_->start(rooted_blocks_of(collective::gather, counts, type, root), send, recv);
+    return core_->start(transfer_of(collective::gather, counts, type, root), send, recv);
 }
 
 void communicator::gatherv(const void* send, std::int64_t count, void* recv, std::int64_t capacity,
                            std::span<std::int64_t> recv_counts, element_type type, int root) {
-    core_->run({collective::gather, send, {&count, 1}, recv, capacity, recv_counts, 0, type, root});
+    core_->run(uneven_blocks{collective::gather, send, {&count, 1}, recv, capacity, recv_counts, 0, type, root});
 }
 
 request communicator::gatherv_async(const void* send, std::int64_t count, void* recv, std::int64_t capacity,
                                     std::span<std::int64_t> recv_counts, element_type type, int root) {
-    return core_->start({collective::gather, send, {&count, 1}, recv, capacity, recv_counts, 0, type, root});
+    return core_->start(
+        uneven_blocks{collective::gather, send, {&count, 1}, recv, capacity, recv_counts, 0, type, root});
 }
 
 std::int64_t communicator::scatterv(const void* send, std::span<const std::int64_t> send_counts, void* recv,
                                     std::int64_t capacity, element_type type, int root) {
     std::int64_t count = 0;
-    core_->run({collective::scatter, send, send_counts, recv, capacity, {&count, 1}, 0, type, root});
+    core_->run(uneven_blocks{collective::scatter, send, send_counts, recv, capacity, {&count, 1}, 0, type, root});
     return count;
 }
 
 request communicator::scatterv_async(const void* send, std::span<const std::int64_t> send_counts, void* recv,
                                      std::int64_t capacity, std::int64_t& count, element_type type, int root) {
-    return core_->start({collective::scatter, send, send_counts, recv, capacity, {&count, 1}, 0, type, root});
+    return core_->start(
+        uneven_blocks{collective::scatter, send, send_counts, recv, capacity, {&count, 1}, 0, type, root});
 }
 
 void communicator::scatter(const void* send, void* recv, std::int64_t count, element_type type, int root) {
-    core_->run(rooted_blocks_of(collective::scatter, count, type, root), send, recv);
+    core_->run(transfer_of(collective::scatter, count, type, root), send, recv);
 }
 
 request communicator::scatter_async(const void* send, void* recv, std::int64_t count, element_type type, int root) {
-    return core_->start(rooted_blocks_of(collective::scatter, count, type, root), send, recv);
+    return core_->start(transfer_of(collective::scatter, count, type, root), send, recv);
 }
 
 void communicator::scatter(const void* send, void* recv, std::span<const std::int64_t> counts, element_type type,
                            int root) {
-    core_->run(rooted_blocks_of(collective::scatter, counts, type, root), send, recv);
+    core_->run(transfer_of(collective::scatter, counts, type, root), send, recv);
 }
 
 request communicator::scatter_async(const void* send, void* recv, std::span<const std::int64_t> counts,
                                     element_type type, int root) {
-    return core_->start(rooted_blocks_of(collective::scatter, counts, type, root), send, recv);
+    return core_->start(transfer_of(collective::scatter, counts, type, root), send, recv);
 }
 
 void communicator::barrier() { core_->run(barrier_shape(), nullptr, nullptr); }
@@ -153,20 +159,20 @@ void communicator::barrier() { core_->run(barrier_shape(), nullptr, nullptr); }
 request communicator::barrier_async() { return core_->start(barrier_shape(), nullptr, nullptr); }
 
 void communicator::broadcast(void* data, std::int64_t count, element_type type, int root) {
-    core_->run(broadcast_of(count, type, root), data, data);
+    core_->run(transfer_of(collective::broadcast, count, type, root), data, data);
 }
 
 request communicator::broadcast_async(void* data, std::int64_t count, element_type type, int root) {
-    return core_->start(broadcast_of(count, type, root), data, data);
+    return core_->start(transfer_of(collective::broadcast, count, type, root), data, data);
 }
 
 void communicator::reduce(const void* send, void* recv, std::int64_t count, element_type type, int root, reduction op) {
-    core_->run(reduce_of(count, type, root, op), send, recv, op.factor());
+    core_->run(reduction_of(collective::reduce, count, type, op, root), send, recv, op.factor());
 }
 
 request communicator::reduce_async(const void* send, void* recv, std::int64_t count, element_type type, int root,
                                    reduction op) {
-    return core_->start(reduce_of(count, type, root, op), send, recv, op.factor());
+    return core_->start(reduction_of(collective::reduce, count, type, op, root), send, recv, op.factor());
 }
 
 void communicator::group_start() { core_->group_start(); }
@@ -240,33 +246,46 @@ std::int64_t communicator::expect_block_each(const char* call, std::int64_t send
 }
 
 std::shared_ptr<std::byte> communicator::allocate_bytes(std::size_t count, std::size_t element) {
-    return core_->allocate(count, element);
+    return detail::allocate(*core_, count, element);
 }
 
 std::optional<communicator> communicator::split(int color, int key) {
-    std::unique_ptr<communicator_core> part = core_->split(color, key);
+    std::unique_ptr<communicator_core> part = detail::split(*core_, color, key);
     if (!part) return {};
     return communicator(std::move(part));
 }
 
-communicator communicator::split_by_node(int key) { return communicator(core_->split_by_node(key)); }
+communicator communicator::split_by_node(int key) { return communicator(detail::split_by_node(*core_, key)); }
 
-communicator communicator::shrink() { return communicator(core_->shrink()); }
+communicator communicator::shrink() { return communicator(detail::shrink(*core_)); }
 
-std::string communicator::shape(std::int64_t bytes) const { return core_->shape(bytes); }
-terrace::statistics communicator::statistics() const { return core_->counted(); }
-double communicator::predicted(std::int64_t bytes) const { return core_->predicted(collective::allreduce, bytes); }
-double communicator::predicted_allgather(std::int64_t bytes) const {
-    return core_->predicted(collective::allgather, bytes);
+std::string communicator::shape(std::int64_t bytes) const {
+    const plan_data& p = data_of(core_->planned());
+    return describe(p.machine, p.choose(collective::allreduce, bytes).stages);
 }
-void communicator::keep_programs(int shapes) { core_->keep_programs(shapes); }
+terrace::statistics communicator::statistics() const {
+    const auto held = core_->hold();
+    return core_->reports().counted(core_->running());
+}
+double communicator::predicted(std::int64_t bytes) const {
+    return predicted_time(data_of(core_->planned()), collective::allreduce, bytes);
+}
+double communicator::predicted_allgather(std::int64_t bytes) const {
+    return predicted_time(data_of(core_->planned()), collective::allgather, bytes);
+}
+void communicator::keep_programs(int shapes) {
+    const auto held = core_->hold();
+    core_->calls().runner().keep_programs(static_cast<std::size_t>(std::max(shapes, 0)));
+}
 void communicator::set_timeout(std::chrono::duration<double> timeout) { core_->set_timeout(timeout); }
-void communicator::abort() noexcept { core_->abort(); }
+void communicator::abort() noexcept { core_->abort("the program has ended the calls: communicator::abort"); }
 
-bool communicator::is_traced() const noexcept { return core_->is_traced(); }
+bool communicator::is_traced() const noexcept { return core_->reports().events().keeps_everything(); }
 void communicator::trace(std::string_view track, std::string_view name, std::chrono::steady_clock::time_point begin,
                          std::chrono::steady_clock::time_point end) {
-    if (core_->is_traced()) core_->trace({std::string(track), std::string(name), begin, end});
+    if (!is_traced()) return;
+    const auto held = core_->hold();
+    core_->reports().events().add(std::string(track), std::string(name), begin, end);
 }
 
 }  // namespace terrace

@@ -7,13 +7,11 @@
 
 #include <fmt/format.h>
 
+#include "api/creation/log_line.hpp"
 #include "api/creation/placement.hpp"
 #include "api/creation/transport_setup.hpp"
-#include "api/log_line.hpp"
-#include "base/index.hpp"
 #include "base/keep_for_ever.hpp"
 #include "plan/plan_access.hpp"
-#include "plan/predicted_time.hpp"
 #include "plan/wire_limit.hpp"
 #include "schedule/slice.hpp"
 #include "schedule/stage_groups.hpp"
@@ -35,12 +33,6 @@ plan rounding_plan(const plan& p, const options& o) {
     return p;
 }
 
-// How long a call waits until its rank says which calls it has made.
-std::chrono::duration<double> patience_of(const options& o) {
-    const std::chrono::duration<double> usual(1);
-    return o.timeout.count() > 0 ? std::min(usual, std::chrono::duration<double>(o.timeout / 100)) : usual;
-}
-
 void expect_one_rounding(const options& o) {
     if (o.reproducible && o.rounds_on_wire)
         throw usage_error(
@@ -55,248 +47,104 @@ void expect_one_rounding(const options& o) {
 communicator_core::communicator_core(const plan& p, connection by, int rank, options o,
                                      std::optional<device_setting> device)
     : plan_(rounding_plan(p, o)),
-      rank_(rank),
-      binding_{data_of(plan_), by.ranks.rank(), callers_rank_, o.reproducible, o.rounds_on_wire},
       options_(std::move(o)),
+      ranks_{rank},
       net_((expect_one_rounding(options_), check_runnable(data_of(plan_)),
             equip(std::move(by), data_of(plan_), options_))),
-      events_(!options_.trace_file.empty(), rank),
-      device_(std::move(device)),
-      groups_(options_.threads == options::threading::any) {
+      reports_(data_of(plan_), options_, ranks_) {
     const int lanes = most_lanes(data_of(plan_));
-    engine_ = std::make_unique<engine>(*net_, lanes, events_);
-    gather_callers_ranks();
-    router_ = std::make_unique<control_router>(*net_);
-    messages_ = std::make_unique<point_to_point>(*router_, engine::request_slots(lanes), callers_rank_, events_);
-    engine_->serve(*messages_);
-    chain_ = std::make_unique<wait_chain>(*router_, options_.timeout);
-    check_ = std::make_unique<call_check>(
-        *router_, callers_rank_, options_.check, [this] { move_along(); }, [this] { monitor_->watch(); },
-        patience_of(options_));
-    runner_ = std::make_unique<call_runner>(
-        call_runner::parts{binding_, *net_, *engine_, events_, *check_, failure_, options_}, rank_,
-        [this] { begun(); });
-    calls_ = std::make_unique<call_queue>(*runner_, *check_, failure_);
+    running_ = std::make_unique<engine>(*net_, lanes, reports_.events());
+    ranks_.gather(net_->ranks());
+    reports_.begin(net_->rank());
+    control_ = std::make_unique<control_plane>(
+        *net_, engine::request_slots(lanes), ranks_.callers, reports_.events(), options_,
+        [this] { progress_->move_along(); }, [this] { progress_->watch(); });
+    running_->serve(control_->messages);
+    const binding bound{data_of(plan_), net_->rank(), ranks_.callers, options_.reproducible, options_.rounds_on_wire};
+    calls_ = std::make_unique<call_admission>(call_admission::parts{
+        .runs = {bound, *net_, *running_, reports_.events(), control_->order, failure_, options_},
+        .order = control_->order,
+        .times = reports_.times(),
+        .requests = [this](std::uint64_t call) { return request_access::make(*progress_, call); },
+        .begun = [this] { progress_->begun(); },
+        .wake = [this] { progress_->wake(); },
+        .empty_queue = [this] { progress_->drive_until([&] { return calls_->queue().none_waits(); }); }});
     // Calls on the device are ended first, before the caller frees the memory that they work on.
     failure_.at_failure = [this] {
-        if (device_calls_) device_calls_->abandon();
+        if (calls_->device()) calls_->device()->abandon();
     };
-    failures_ = std::make_unique<failure_watch>(*router_, callers_rank_, options_.failure_timeout);
-    monitor_ = std::make_unique<wait_monitor>(
-        wait_monitor::subject{*router_, *check_, *engine_, *messages_, groups_, *chain_, *failures_, events_,
-                              callers_rank_, world_ranks_, rank_, [this] { write_statistics_file(); },
-                              [this] { write_metrics(false); }},
-        options_);
-    if (device_) device_calls_ = std::make_unique<device_calls>(binding_, *device_, net_->by(), options_, lanes);
-    on_all_ranks(callers_rank_, net_->ranks(), [&] {
-        driver_ = make_driver();  // first: all ranks tell each other where they are
-        if (!options_.trace_file.empty() && rank_ == 0) begin_trace(options_.trace_file);
+    progress_ = std::make_unique<call_progress>(
+        call_progress::parts{*net_, *running_, *control_, *calls_, failure_, options_, reports_.times()},
+        wait_monitor::subject{*control_, *running_, calls_->groups(), reports_.events(), ranks_,
+                              [this] { reports_.write_statistics(*running_); },
+                              [this] { reports_.write_metrics(*running_, false); }});
+    if (device) calls_->use_device(*device, lanes);
+    on_all_ranks(ranks_.callers, net_->ranks(), [&] {
+        progress_->start_thread();  // first: all ranks tell each other where they are
+        if (!options_.trace_file.empty() && rank == 0) begin_trace(options_.trace_file);
     });
-    // Other rules than the plan's run where bits are fixed, and other bytes cross the links where they are rounded.
-    if (!options_.profile_directory.empty() && net_->rank() == 0 && !options_.reproducible && !options_.rounds_on_wire)
-        times_ = std::make_unique<call_times>();
-    if (options_.log && rank_ == 0) options_.log(log_level::info, log_line(data_of(plan_), transports()));
+    if (options_.log && rank == 0) options_.log(log_level::info, log_line(data_of(plan_), transports()));
 }
 
 // After a failure, or where a request was dropped, the network may still read and write the memory of calls.
 communicator_core::~communicator_core() {
-    if (driver_) driver_->stop();  // the thread uses driver_ until then
-    drop_callbacks();
-    device_calls_.reset();
-    deliver_copies();
-    const bool is_quiet = quiet() && !chain_->is_open() && !check_->is_open();
+    progress_->stop();
+    calls_->drop_device();
+    progress_->deliver_copies();
+    const bool is_quiet = progress_->is_quiet() && !control_->chain.is_open() && !control_->order.told().is_open();
     if ((failure_.failed() || !is_quiet) && !net_->abandon()) {
-        runner_->keep_for_ever();
-        calls_->keep_for_ever();
-        keep_for_ever(std::move(messages_));
+        calls_->runner().keep_for_ever();
+        calls_->queue().keep_for_ever();
+        keep_for_ever(std::move(control_));
     }
     try {
-        if (!options_.trace_file.empty()) events_.write_trace(options_.trace_file, plan_.name());
-        write_statistics_file();
-        write_metrics(true);
-        const std::vector<profiled_call> calls =
-            times_ && !failure_.failed() ? times_->quartiles() : std::vector<profiled_call>();
-        if (!calls.empty()) write_profile(options_.profile_directory, data_of(plan_), calls);
+        reports_.write_last(*running_, failure_.failed());
     } catch (const std::exception& e) {
         if (options_.log) options_.log(log_level::warn, e.what());
     }
 }
 
-// With the caller's rank each rank says when it is: the time of the first one tells communicators apart.
-void communicator_core::gather_callers_ranks() {
-    struct greeting {
-        std::int64_t time, rank;
-    };
-    std::vector<greeting> all(at(size()));
-    const greeting mine{std::chrono::system_clock::now().time_since_epoch().count(), rank_};
-    net_->ranks().gather_all(&mine, all.data(), sizeof mine);
-    id_ = fmt::format("{:x}-{}", all.front().time, net_->ranks().world_rank(0));
-    for (const greeting& g : all) callers_rank_.push_back(static_cast<int>(g.rank));
-    world_ranks_.resize(callers_rank_.size());
-    for (int r = 0; r < size(); ++r) world_ranks_[at(callers_rank_[at(r)])] = net_->ranks().world_rank(r);
-}
-
-void communicator_core::run(const call_shape& call, const void* send, void* recv, double factor) {
-    expect_no_group(name_of(call));
-    start(call, send, recv, factor).wait();
-}
-
-void communicator_core::run(const uneven_blocks& b) {
-    expect_no_group(name_of(b));
-    start(b).wait();
-}
-
 request communicator_core::start(const call_shape& call, const void* send, void* recv, double factor,
                                  void* rounding_errors) {
     const auto held = hold();
-    expect_unbroken(name_of(call));
-    const call_buffers b{send, recv, rounding_errors};
-    if (open_group* group = groups_.own();
-        group != nullptr && !device_calls_ && !options_.rounds_on_wire && are_right_buffers(call, send, recv))
-        if (const std::uint64_t ticket = join_group(*group, call, b))
-            return request_access::make(*this, ticket | ticket_bit);
-    return start_checked(call, b, factor);
+    calls_->expect_unbroken(name_of(call));
+    return calls_->start(call, {send, recv, rounding_errors}, factor);
 }
 
-// Not in a group that has calls of the same kind, which it might join at once.
-request communicator_core::start_checked(const call_shape& call, const call_buffers& b, double factor) {
-    if (device_calls_ && device_calls_->holds(call, rank_, b.send, b.recv)) {
-        const std::uint64_t number = start_on_device(call, b.send, b.recv, device_calls_->own_stream(), factor);
-        return number == 0 ? request{} : request_access::make(*device_calls_, number);
-    }
-    open_group* group = groups_.own();
-    if (std::string wrong = runner_->objection_to(call, b.send, b.recv); !wrong.empty()) {
-        if (group != nullptr && group->number) throw refusal_of(call, wrong);  // it is not this call's turn
-        check_call(call, signature_of(call), b.send, b.recv, std::move(wrong));
-    }
-    if (group != nullptr) return add_to_group(*group, call, b, factor);
-    call_runner::programs::entry* found = runner_->find_idle(call, b.send, b.recv);
-    const std::uint64_t signature = found != nullptr ? found->signature : signature_of(call);
-    bool may_run = false;
-    failure_.latch([&] { may_run = calls_->none_waits() && check_->start(call, signature); });
-    if (!may_run) return start_later(call, b, factor);
-    if (times_) times_->begin();
-    const std::uint64_t number = runner_->issue(call, b, factor, found);
-    if (times_ && !call.is_barrier && !row_of(call.what).has_root() && !call.has_own_lengths())
-        times_->started(number, call.what, binding_.elements_of(call) * static_cast<std::int64_t>(size_of(call.type)));
-    return number == 0 ? request{} : request_access::make(*this, number);
-}
-
-// @param call ranks compare it already, unless others wait before it
-request communicator_core::start_later(const call_shape& call, const call_buffers& b, double factor) {
-    const std::uint64_t ticket = calls_->add(call, std::make_unique<one_call>(b, factor),
-                                             calls_->none_waits() ? call_state::comparing : call_state::queued);
-    calls_->enqueue(ticket);
-    if (driver_) driver_->wake();
-    return request_access::make(*this, ticket | ticket_bit);
-}
-
-// The caller may do something else for a long time.
-void communicator_core::begun() {
-    do step();
-    while (engine_->beginning());
-    if (driver_) driver_->wake();
-}
-
-void communicator_core::enqueue(const call_shape& call, const void* send, void* recv, CUstream_st* stream) {
+request communicator_core::start(const uneven_blocks& b) {
     const auto held = hold();
-    expect_unbroken(to_string(call.what));
-    expect_device(to_string(call.what));
-    start_on_device(call, send, recv, stream, 1);
+    calls_->expect_unbroken(name_of(b));
+    return calls_->start(b);
 }
 
-void communicator_core::expect_device(std::string_view what) const {
-    if (!device_calls_)
-        throw usage_error(
-            fmt::format("{}: this communicator has no device; give it one by terrace::nccl::create or "
-                        "terrace::nccl::use_device",
-                        what));
-}
-
-void communicator_core::synchronize() {
+void communicator_core::group_start(std::optional<std::uint64_t> number) {
     const auto held = hold();
-    expect_unbroken("synchronize");
-    if (device_calls_) failure_.latch([&] { device_calls_->wait_for_all(); });
+    calls_->expect_unbroken("group_start");
+    calls_->groups().start(number);
 }
 
-std::uint64_t communicator_core::start_on_device(const call_shape& call, const void* send, void* recv,
-                                                 CUstream_st* stream, double factor) {
-    const std::optional<std::uint64_t> known = device_calls_->signature_of_known(call);
-    const std::uint64_t signature = known ? *known : signature_of(call);
-    std::string objection = device_calls_->objection_to(call, stream);
-    if (const open_group* group = groups_.own(); group != nullptr && group->number)
-        throw refusal_of(call, "buffers are on the device; groups with numbers are for buffers of the host");
-    if (factor != 1) objection = fmt::format("factor {} is for buffers of the host; multiply before the call", factor);
-    if (binding_.uses_tree(call)) objection = "options::reproducible is for buffers of the host";
-    if (binding_.meets_wire_types(call)) objection = "options::rounds_on_wire is for buffers of the host";
-    check_call(call, signature, send, recv, std::move(objection));
-    if (binding_.elements_of(call) == 0) return 0;
-    std::uint64_t number = 0;
-    failure_.latch([&] { number = device_calls_->enqueue(call, signature, send, recv, stream); });
-    return number;
-}
-
-// A call that is wrong in itself takes part in the comparison as such. @throws its objection
-void communicator_core::check_call(const call_shape& call, std::uint64_t signature, const void* send, const void* recv,
-                                   std::string objection) {
-    if (objection.empty()) objection = runner_->objection_to(call, send, recv);
-    drive_until([&] { return calls_->none_waits(); });
-    failure_.latch([&] {
-        if (objection.empty()) check_->begin(call, signature);
-        else check_->meet_refused(call, objection);
-    });
-    if (!objection.empty()) throw refusal_of(call, objection);
-}
-
-void communicator_core::expect_unbroken(std::string_view what) const {
-    failure_.expect_none(what);
-    if (device_calls_) device_calls_->check();
-}
-
-std::string communicator_core::transports() const {
-    return device_calls_ ? fmt::format("{}; {}", net_->name(), device_calls_->name()) : net_->name();
-}
-
-double communicator_core::predicted(collective what, std::int64_t bytes) const {
-    return predicted_time(data_of(plan_), what, bytes);
-}
-
-void communicator_core::keep_programs(int shapes) {
+void communicator_core::group_end() {
     const auto held = hold();
-    runner_->keep_programs(static_cast<std::size_t>(std::max(shapes, 0)));
+    calls_->group_end();
 }
 
-statistics communicator_core::counted() {
+void communicator_core::expect_no_group(std::string_view call) {
     const auto held = hold();
-    return count(callers_rank_);
+    calls_->expect_no_group(call);
 }
 
-rank_statistics communicator_core::counted_in_job() {
-    const auto held = hold();
-    return count_in_job();
+// Other ranks may wait for these calls.
+void communicator_core::end_calls_for(const std::string& what) {
+    calls_->expect_unbroken(what);
+    progress_->drive_until([&] { return calls_->queue().none_waits(); });
+    failure_.latch([&] { control_->order.meet(what); });
+    progress_->drive_until([&] { return running_->idle(); });
 }
 
-// @param callers_rank the number to name each rank of the plan by
-statistics communicator_core::count(const std::vector<int>& callers_rank) {
-    statistics s = engine_->counts().all(callers_rank, events_.micros_per_tick() * 1e-6);
-    for (statistics::calls_of_size& c : s.calls)
-        if (const std::optional<collective> what = parse_collective(c.call); what && c.calls > 0)
-            c.limit = static_cast<double>(c.calls) * limit_time(data_of(plan_), *what, c.bytes / c.calls);
-    return s;
-}
-
-rank_statistics communicator_core::count_in_job() {
-    std::vector<int> ranks;
-    for (const int r : callers_rank_) ranks.push_back(world_ranks_[at(r)]);
-    return {id_, host_name(), plan_.name(), world_ranks_[at(rank_)], net_->size(), count(ranks)};
-}
-
-void communicator_core::write_statistics_file() {
-    if (!options_.statistics_directory.empty()) write_statistics(options_.statistics_directory, count_in_job());
-}
-
-void communicator_core::write_metrics(bool ends) {
-    if (!options_.metrics_file.empty()) renew_metrics(options_.metrics_file, count_in_job(), ends);
+// Without the lock: a thread that waits for a call may hold it, and sees the mark.
+void communicator_core::abort(const char* why) noexcept {
+    failure_.give_up(why);
+    if (calls_->device()) calls_->device()->abandon();
 }
 
 void communicator_core::set_timeout(std::chrono::duration<double> timeout) {
@@ -304,23 +152,11 @@ void communicator_core::set_timeout(std::chrono::duration<double> timeout) {
         throw usage_error(fmt::format("set_timeout: {:g} s; allowed: 0 (no limit) or more", timeout.count()));
     const auto held = hold();
     options_.timeout = timeout;
-    chain_->set_timeout(timeout);
+    control_->chain.set_timeout(timeout);
 }
 
-// Without the lock: a thread that waits for a call may hold it, and sees the mark.
-void communicator_core::abort() noexcept {
-    failure_.give_up("the program has ended the calls: communicator::abort");
-    if (device_calls_) device_calls_->abandon();
-}
-
-void communicator_core::trace(traced_span span) {
-    const auto held = hold();
-    events_.add(std::move(span));
-}
-
-std::string communicator_core::shape(std::int64_t bytes) const {
-    const plan_data& data = data_of(plan_);
-    return describe(data.machine, data.choose(collective::allreduce, bytes).stages);
+std::string communicator_core::transports() const {
+    return calls_->device() ? fmt::format("{}; {}", net_->name(), calls_->device()->name()) : net_->name();
 }
 
 }  // namespace terrace::detail

@@ -58,53 +58,10 @@ bool set_log(options& o, std::string_view value) {
     return true;
 }
 
-bool set_plan(options& o, std::string_view value) {
-    o.plan_file = value;
-    return true;
-}
-
-bool set_plan_cache(options& o, std::string_view value) {
-    o.plan_cache = value;
-    return true;
-}
-
-bool set_topology_address(options& o, std::string_view value) {
-    o.topology_address = value;
-    return true;
-}
-
-bool set_profile(options& o, std::string_view value) {
-    o.profile_directory = value;
-    return true;
-}
-
-bool set_dump(options& o, std::string_view value) {
-    o.dump_file = value;
-    return true;
-}
-
-bool set_mpi_module(options& o, std::string_view value) {
-    o.mpi_module = value;
-    return true;
-}
-
-bool set_gpu_module(options& o, std::string_view value) {
-    o.gpu_module = value;
-    return true;
-}
-
-bool set_trace(options& o, std::string_view value) {
-    o.trace_file = value;
-    return true;
-}
-
-bool set_statistics(options& o, std::string_view value) {
-    o.statistics_directory = value;
-    return true;
-}
-
-bool set_metrics(options& o, std::string_view value) {
-    o.metrics_file = value;
+// Sets a member that takes any text.
+template <auto Member>
+bool set_text(options& o, std::string_view value) {
+    o.*Member = value;
     return true;
 }
 
@@ -183,24 +140,26 @@ constexpr std::array variables{
     variable{"TERRACE_CHECK", "first", "off, first or every",
              "when the calls of all ranks are compared: never, at the first of each shape, always", set_check},
     variable{"TERRACE_DUMP", "", "a file name, completed by .RANK.json",
-             "where a rank writes what it did last, when a call times out and on SIGUSR1", set_dump},
+             "where a rank writes what it did last, when a call times out and on SIGUSR1",
+             set_text<&options::dump_file>},
     variable{"TERRACE_FAILURE_TIMEOUT", "10", "seconds from 0 to 1e9; 0: nobody looks",
              "how long a rank that waits may take to find that another has failed", set_failure_timeout},
     variable{"TERRACE_GPU_MODULE", "", "a file name", "the module for device buffers, where it is not found by itself",
-             set_gpu_module},
+             set_text<&options::gpu_module>},
     variable{"TERRACE_LOG", "warn", "off, warn, info or debug", "what is written to standard error", set_log},
     variable{"TERRACE_MEMORY", "128 MiB", "bytes, as 64 MiB",
              "the most memory that a communicator keeps for calls to come: programs and scratch", set_memory},
     variable{"TERRACE_METRICS", "", "a file name, as NAME.prom",
-             "where the ranks of a node keep metrics for Prometheus' node_exporter", set_metrics},
+             "where the ranks of a node keep metrics for Prometheus' node_exporter", set_text<&options::metrics_file>},
     variable{"TERRACE_MPI_MODULE", "", "a file name", "the module for MPI, where it is not found by itself",
-             set_mpi_module},
+             set_text<&options::mpi_module>},
     variable{"TERRACE_PLACEMENT", "by-node", "by-node or anywhere",
              "where ranks must run: on the plan's nodes, or anywhere, to try a plan on one machine", set_placement},
     variable{"TERRACE_PLAN", "", "a plan file",
-             "the plan of communicators that are created without one; not set: they make one", set_plan},
+             "the plan of communicators that are created without one; not set: they make one",
+             set_text<&options::plan_file>},
     variable{"TERRACE_PLAN_CACHE", "", "a directory",
-             "where plans that jobs make are kept for the next job on such a machine", set_plan_cache},
+             "where plans that jobs make are kept for the next job on such a machine", set_text<&options::plan_cache>},
     variable{"TERRACE_PMPI", "auto", drop_in_modes,
              "under the drop-in for MPI, who runs collectives: whoever is faster, Terrace, or MPI", is_drop_in_mode},
     drop_in_mode_of("TERRACE_PMPI_ALLGATHER"),
@@ -221,19 +180,21 @@ constexpr std::array variables{
     variable{"TERRACE_PORTS", "", "FIRST-LAST, from 1 to 65535",
              "the ports at which ranks listen, of lifelines and of UCX; not set: the kernel chooses", set_ports},
     variable{"TERRACE_PROFILE", "", "a directory", "where rank 0 writes what calls took, for terrace plan --profile",
-             set_profile},
+             set_text<&options::profile_directory>},
     variable{"TERRACE_RANK", "", "a number from 0 on", "this rank, where ranks meet in a directory", set_rank},
     variable{"TERRACE_REPRODUCIBLE", "off", "off or on", "whether results have the same bits whatever the plan",
              set_reproducible},
     variable{"TERRACE_SIZE", "", "a number from 1 on", "how many ranks meet in a directory", set_size},
     variable{"TERRACE_STATISTICS", "", "a directory",
-             "where each rank writes what its calls took and whom it waited for, for terrace report", set_statistics},
+             "where each rank writes what its calls took and whom it waited for, for terrace report",
+             set_text<&options::statistics_directory>},
     variable{"TERRACE_TIMEOUT", "600", "seconds from 0 to 1e9; 0 waits for ever",
              "how long each call may wait for other ranks", set_timeout},
     variable{"TERRACE_TOPOLOGY_ADDR", "", "SWITCH.SWITCH.NODE, and after a blank what each is",
              "where the node is in the network, for plans made at creation; not set: what Slurm says",
-             set_topology_address},
-    variable{"TERRACE_TRACE", "", "a file name", "where ranks write a Chrome trace of what they did", set_trace},
+             set_text<&options::topology_address>},
+    variable{"TERRACE_TRACE", "", "a file name", "where ranks write a Chrome trace of what they did",
+             set_text<&options::trace_file>},
     variable{"TERRACE_WIRE", "off", "off, on, or the most error, above 0",
              "whether sums of floats are rounded to the wire types of the plan", set_wire},
 };

@@ -1,5 +1,3 @@
-// Communicators that others give way to: of the ranks that have not failed, and of whatever ranks there are then.
-
 #include <algorithm>
 #include <exception>
 #include <functional>
@@ -7,11 +5,10 @@
 
 #include <fmt/format.h>
 
-#include "api/core.hpp"
 #include "api/creation/auto_plan.hpp"
 #include "api/creation/connect.hpp"
+#include "api/parts.hpp"
 #include "base/index.hpp"
-#include "plan/plan_access.hpp"
 #include "transport/agreement.hpp"
 
 namespace terrace::detail {
@@ -21,126 +18,134 @@ namespace {
 // A rank has failed while survivors create a communicator.
 struct interrupted {};
 
+void agree_on_survivors(communicator_core& from) {
+    failure_watch& failures = from.control().failures;
+    control_router& router = from.control().router;
+    const auto timeout = from.settings().timeout;
+    const auto begin = std::chrono::steady_clock::now();
+    failures.agree_anew();
+    for (router.receive(); !failures.look_anew(); router.receive()) {
+        from.net().wire().idle();
+        if (timeout.count() <= 0 || std::chrono::steady_clock::now() - begin < timeout) continue;
+        std::vector<int> missing;
+        for (const int r : failures.silent()) missing.push_back(from.ranks().callers[at(r)]);
+        std::ranges::sort(missing);
+        throw timeout_error(
+            fmt::format("shrink: timed out after {} s (options::timeout), waiting for {}: all ranks that "
+                        "have not failed must call it",
+                        timeout.count(), ranks_named(missing, from.ranks().world)));
+    }
+}
+
+// More than half of the ranks, or half of them with the lowest: at most one part of a job that is cut in two.
+void expect_majority(communicator_core& from) {
+    const failed_ranks& failed = from.control().failures.verdict();
+    const int size = from.net().size(), left = size - static_cast<int>(failed.size());
+    const bool may = 2 * left > size || (2 * left == size && !failed.contains(0));
+    if (may && !failed.contains(from.net().rank())) return;
+    std::vector<int> ranks;
+    for (const failed_rank& f : from.control().failures.failed()) ranks.push_back(f.rank);
+    throw partitioned_error(fmt::format(
+        "shrink: {} of {} ranks are left without {}, and another part of the job may go on: end this process", left,
+        size, ranks_named(ranks, from.ranks().world)));
+}
+
+std::unique_ptr<communicator_core> of_survivors(communicator_core& from) {
+    failure_watch& failures = from.control().failures;
+    std::vector<int> members;  // by rank of the plan
+    int new_rank = 0;          // survivors that the caller's numbering puts before this rank
+    std::string name = "without";
+    for (int r = 0; r < from.net().size(); ++r) {
+        if (failures.verdict().contains(r)) {
+            name += fmt::format("-{}", r);
+            continue;
+        }
+        members.push_back(r);
+        new_rank += from.ranks().callers[at(r)] < from.ranks().own;
+    }
+    team survivors = from.net().ranks().part(members, name);
+    const auto look = std::make_shared<const wait_hook>([&] {
+        from.control().router.receive();
+        failures.look_anew();
+        if (failures.knows_more()) throw interrupted();
+    });
+    survivors.while_waiting(look);
+    const plan p = plan_part(data_of(from.planned()), members, survivors);
+    failures.tell_network();
+    const connection& old = from.net().base();
+    connection by{old.net, old.memory, survivors, nullptr, old.interfaces};
+    by.watch = watch_ranks(by, from.settings());
+    return std::make_unique<communicator_core>(p, std::move(by), new_rank, from.settings(),
+                                               from.calls().device_in_use());
+}
+
 }  // namespace
 
 // If one more fails while survivors create a communicator, that one is given up, on all of them, and they begin anew. A
 // rank that has its communicator waits until all have theirs.
-std::unique_ptr<communicator_core> communicator_core::shrink() {
-    const auto held = hold();
-    if (!net_->by().net->traits().no_survivors.empty())
-        throw usage_error("shrink: " + net_->by().net->traits().no_survivors);
-    if (failures_->verdict().empty())
-        throw usage_error("shrink: no rank has failed; call it after a rank_failed_error");
-    expect_majority();
-    if (!std::exchange(survivors_agree_, false)) agree_on_survivors();
+std::unique_ptr<communicator_core> shrink(communicator_core& from) {
+    const auto held = from.hold();
+    failure_watch& failures = from.control().failures;
+    if (const std::string& why = from.net().base().net->traits().no_survivors; !why.empty())
+        throw usage_error("shrink: " + why);
+    if (failures.verdict().empty()) throw usage_error("shrink: no rank has failed; call it after a rank_failed_error");
+    expect_majority(from);
+    if (!failures.take_all_agree()) agree_on_survivors(from);
     while (true) {
-        expect_majority();
-        const failed_ranks without = failures_->verdict();
+        expect_majority(from);
+        const failed_ranks without = failures.verdict();
         std::unique_ptr<communicator_core> made;
         std::exception_ptr trouble;
         try {
-            made = of_survivors();
+            made = of_survivors(from);
         } catch (const interrupted&) {
         } catch (...) {
             trouble = std::current_exception();
         }
-        agree_on_survivors();
-        if (failures_->verdict() == without && trouble) std::rethrow_exception(trouble);
-        if (failures_->verdict() == without && made) return made;
-        if (made) made->give_up_creation();
+        agree_on_survivors(from);
+        if (failures.verdict() == without && trouble) std::rethrow_exception(trouble);
+        if (failures.verdict() == without && made) return made;
+        if (made) made->abort(creation_given_up);
     }
 }
 
 // Ranks that have seen a failure outside of this may be in shrink() already: those agree once, and so do the ones here.
-bool communicator_core::all_make(const std::function<void(const std::function<void()>& look)>& make) {
+bool all_make(communicator_core& from, const std::function<void(const std::function<void()>& look)>& make) {
+    failure_watch& failures = from.control().failures;
     std::int32_t made = 1;
     try {
-        const auto held = hold();
-        expect_unbroken("a change of members");
-        make([this] {
-            router_->take();
-            if (failures_->look([](int) { return false; }) || failures_->knows_more()) throw interrupted();
+        const auto held = from.hold();
+        from.calls().expect_unbroken("a change of members");
+        make([&] {
+            from.control().router.receive();
+            if (failures.look([](int) { return false; }) || failures.knows_more()) throw interrupted();
         });
     } catch (const interrupted&) {
         made = 0;
     } catch (const error& e) {
         made = 0;
-        if (options_.log) options_.log(log_level::warn, fmt::format("a change of members failed: {}", e.what()));
+        if (from.settings().log)
+            from.settings().log(log_level::warn, fmt::format("a change of members failed: {}", e.what()));
     }
     try {
-        run({.what = collective::allreduce,
-             .count = 1,
-             .counts = {},
-             .type = element_type::int32,
-             .op = reduce_op::min},
-            &made, &made);
+        from.run(call_shape{.what = collective::allreduce,
+                            .count = 1,
+                            .counts = {},
+                            .type = element_type::int32,
+                            .op = reduce_op::min},
+                 &made, &made);
     } catch (const rank_failed_error&) {
         made = 0;
     }
-    const auto held = hold();
-    agree_on_survivors();
-    if (failures_->verdict().empty()) {
-        failures_->agree_anew();
+    const auto held = from.hold();
+    agree_on_survivors(from);
+    if (failures.verdict().empty()) {
+        failures.agree_anew();
         return made == 1;
     }
-    survivors_agree_ = true;
-    failure_.latch([&] { failures_->raise({"a change of members"}); });
+    failures.note_all_agree();
+    from.failure().latch([&] { failures.raise({"a change of members"}); });
     return false;
-}
-
-void communicator_core::agree_on_survivors() {
-    const auto begin = std::chrono::steady_clock::now();
-    failures_->agree_anew();
-    for (router_->take(); !failures_->look_anew(); router_->take()) {
-        net_->wire().idle();
-        if (options_.timeout.count() <= 0 || std::chrono::steady_clock::now() - begin < options_.timeout) continue;
-        std::vector<int> missing;
-        for (const int r : failures_->silent()) missing.push_back(callers_rank_[at(r)]);
-        std::ranges::sort(missing);
-        throw timeout_error(
-            fmt::format("shrink: timed out after {} s (options::timeout), waiting for {}: all ranks that "
-                        "have not failed must call it",
-                        options_.timeout.count(), ranks_named(missing, world_ranks_)));
-    }
-}
-
-// More than half of the ranks, or half of them with the lowest: at most one part of a job that is cut in two.
-void communicator_core::expect_majority() const {
-    const failed_ranks& failed = failures_->verdict();
-    const int left = size() - static_cast<int>(failed.size());
-    const bool may = 2 * left > size() || (2 * left == size() && !failed.contains(0));
-    if (may && !failed.contains(net_->rank())) return;
-    std::vector<int> ranks;
-    for (const failed_rank& f : failures_->failed()) ranks.push_back(f.rank);
-    throw partitioned_error(fmt::format(
-        "shrink: {} of {} ranks are left without {}, and another part of the job may go on: end this process", left,
-        size(), ranks_named(ranks, world_ranks_)));
-}
-
-std::unique_ptr<communicator_core> communicator_core::of_survivors() {
-    std::vector<int> members;  // by rank of the plan
-    int new_rank = 0;          // survivors that the caller's numbering puts before this rank
-    std::string name = "without";
-    for (int r = 0; r < size(); ++r) {
-        if (failures_->verdict().contains(r)) {
-            name += fmt::format("-{}", r);
-            continue;
-        }
-        members.push_back(r);
-        new_rank += callers_rank_[static_cast<std::size_t>(r)] < rank_;
-    }
-    team survivors = net_->ranks().part(members, name);
-    const auto look = std::make_shared<const wait_hook>([this] {
-        router_->take();
-        failures_->look_anew();
-        if (failures_->knows_more()) throw interrupted();
-    });
-    survivors.while_waiting(look);
-    const plan p = plan_part(data_of(plan_), members, survivors);
-    failures_->tell_network();
-    connection by{net_->by().net, net_->by().memory, survivors, nullptr, net_->by().interfaces};
-    by.watch = watch_ranks(by, options_);
-    return std::make_unique<communicator_core>(p, std::move(by), new_rank, options_, device_);
 }
 
 }  // namespace terrace::detail

@@ -14,6 +14,7 @@
 
 #include <terrace/error.hpp>
 
+#include "base/index.hpp"
 #include "transport/agreement.hpp"
 
 namespace terrace::detail {
@@ -46,7 +47,7 @@ wait_monitor::wait_monitor(const subject& of, const options& o) : of_(of), optio
 }
 
 void wait_monitor::look_around() {
-    if (of_.check.listens()) of_.check.listen();
+    if (of_.control.order.listens()) of_.control.order.listen();
     watch();
 }
 
@@ -58,12 +59,13 @@ void wait_monitor::watch() {
     of_.calls.follow_waits();
     if (!options_.metrics_file.empty()) keep_metrics();
     const std::chrono::duration<double> waited =
-        std::max({of_.check.age(), of_.calls.age(), of_.messages.age(), of_.groups.age()});
-    if (of_.failures.has_work(waited)) look_for_failures();
-    if (of_.check.listens() && !of_.calls.idle()) tell_stamps();
-    if (of_.chain.has_work(waited)) {
-        of_.router.take();
-        if (const waiting all = waits(); !all.ranks.empty()) of_.chain.look(waited, plan_rank_of_first(all));
+        std::max({of_.control.order.age(), of_.calls.age(), of_.control.messages.operations().age(), of_.groups.age()});
+    if (of_.control.failures.has_work(waited)) look_for_failures();
+    if (of_.control.order.listens() && !of_.calls.idle()) tell_stamps();
+    if (of_.control.chain.has_work(waited)) {
+        of_.control.router.receive();
+        if (const waiting all = waits(); !all.ranks.empty())
+            of_.control.chain.look(waited, position_of(*all.ranks.begin(), of_.ranks.callers));
     }
     if (options_.timeout.count() > 0 && waited > options_.timeout) time_out();
 }
@@ -80,48 +82,44 @@ void wait_monitor::keep_metrics() {
 }
 
 void wait_monitor::tell_stamps() const {
-    if (!of_.check.is_time_to_tell(of_.calls.age())) return;
+    if (!of_.control.order.told().is_time(of_.calls.age())) return;
     waiting all;
-    of_.calls.add_waits(of_.callers_rank, all);
-    for (std::size_t r = 0; r < of_.callers_rank.size(); ++r)
-        if (all.ranks.contains(of_.callers_rank[r])) of_.check.tell(of_.calls.stamp_of_oldest(), static_cast<int>(r));
-}
-
-int wait_monitor::plan_rank_of_first(const waiting& all) const {
-    const auto found = std::find(of_.callers_rank.begin(), of_.callers_rank.end(), *all.ranks.begin());
-    return static_cast<int>(found - of_.callers_rank.begin());
+    of_.calls.add_waits(of_.ranks.callers, all);
+    for (std::size_t r = 0; r < of_.ranks.callers.size(); ++r)
+        if (all.ranks.contains(of_.ranks.callers[r]))
+            of_.control.order.tell(of_.calls.stamp_of_oldest(), static_cast<int>(r));
 }
 
 int wait_monitor::end_of_chain() const {
-    const std::optional<int> last = of_.chain.end();
-    return last ? of_.callers_rank[static_cast<std::size_t>(*last)] : -1;
+    const std::optional<int> last = of_.control.chain.end();
+    return last ? of_.ranks.callers[static_cast<std::size_t>(*last)] : -1;
 }
 
 waiting wait_monitor::waits() const {
     waiting all;
-    of_.check.add_waits(all);
-    of_.messages.add_waits(all);
-    of_.calls.add_waits(of_.callers_rank, all);
+    of_.control.order.add_waits(all);
+    of_.control.messages.operations().add_waits(all);
+    of_.calls.add_waits(of_.ranks.callers, all);
     of_.groups.add_waits(all);
     return all;
 }
 
 void wait_monitor::look_for_failures() const {
-    of_.router.take();
+    of_.control.router.receive();
     const auto awaits = [this](int rank) {
-        return waits().ranks.contains(of_.callers_rank[static_cast<std::size_t>(rank)]);
+        return waits().ranks.contains(of_.ranks.callers[static_cast<std::size_t>(rank)]);
     };
-    if (!of_.failures.look(awaits)) return;
+    if (!of_.control.failures.look(awaits)) return;
     if (!options_.dump_file.empty()) dump();
-    of_.failures.raise(waits().lines);
+    of_.control.failures.raise(waits().lines);
 }
 
 void wait_monitor::time_out() const {
     if (!options_.dump_file.empty()) dump();
     const waiting all = waits();
-    if (!all.ranks.empty()) of_.chain.give_up(plan_rank_of_first(all));
-    throw timeout_error(
-        timeout_message(options_.timeout.count(), all, end_of_chain(), of_.failures.sees_all(), of_.world_ranks));
+    if (!all.ranks.empty()) of_.control.chain.give_up(position_of(*all.ranks.begin(), of_.ranks.callers));
+    throw timeout_error(timeout_message(options_.timeout.count(), all, end_of_chain(), of_.control.failures.sees_all(),
+                                        of_.ranks.world));
 }
 
 void wait_monitor::dump() const {
@@ -129,7 +127,7 @@ void wait_monitor::dump() const {
         std::vector<std::string> lines = waits().lines;
         if (const int end = end_of_chain(); end >= 0)
             lines.push_back(fmt::format("in the end: rank {}, which does not answer", end));
-        const std::string name = fmt::format("{}.{}.json", options_.dump_file.string(), of_.rank);
+        const std::string name = fmt::format("{}.{}.json", options_.dump_file.string(), of_.ranks.own);
         std::ofstream out(name);
         if (!(out << of_.events.dump(lines) << std::flush))
             throw input_error(name, 0, 0, "cannot be written; name another file");

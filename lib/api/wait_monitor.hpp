@@ -8,11 +8,9 @@
 
 #include <terrace/options.hpp>
 
+#include "api/rank_numbers.hpp"
 #include "calls/call_groups.hpp"
-#include "control/call_order/call_check.hpp"
-#include "control/membership/failure_watch.hpp"
-#include "control/messages/point_to_point.hpp"
-#include "control/wait_report/wait_chain.hpp"
+#include "control/control_plane.hpp"
 #include "executor/engine.hpp"
 #include "executor/recorder.hpp"
 
@@ -24,17 +22,11 @@ class wait_monitor {
 public:
     /// The parts of a communicator that a rank waits in. All must outlive the monitor.
     struct subject {
-        control_router& router;
-        call_check& check;
+        control_plane& control;
         engine& calls;
-        point_to_point& messages;
         call_groups& groups;
-        wait_chain& chain;
-        failure_watch& failures;
         const recorder& events;
-        const std::vector<int>& callers_rank;  ///< the caller's numbering, by rank of the plan
-        const std::vector<int>& world_ranks;   ///< by the caller's numbering: in that of the whole job
-        int rank;                              ///< of this process, in the caller's numbering
+        const rank_numbers& ranks;
         std::function<void()> write_statistics = [] {}, write_metrics = [] {};
     };
 
@@ -50,7 +42,6 @@ public:
 
 private:
     waiting waits() const;
-    int plan_rank_of_first(const waiting& all) const;
     int end_of_chain() const;
     void look_for_failures() const;
     void tell_stamps() const;

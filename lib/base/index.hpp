@@ -1,10 +1,17 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <vector>
 
 namespace terrace::detail {
 
 /// A rank, level or other number that is never negative, as an index of the standard library's containers.
 constexpr std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+/// Returns where a number stands first in a list; the length of the list if it does not.
+inline int position_of(int number, const std::vector<int>& list) {
+    return static_cast<int>(std::find(list.begin(), list.end(), number) - list.begin());
+}
 
 }  // namespace terrace::detail

@@ -177,7 +177,9 @@ terrace_status terrace_shape(terrace_communicator* communicator, int64_t bytes, 
 terrace_status terrace_statistics(terrace_communicator* communicator, const char** text) {
     return guarded([&] {
         terrace_communicator& c = existing(communicator, "communicator");
-        c.statistics = text_of(core_of(c.of).counted_in_job());
+        communicator_core& core = core_of(c.of);
+        const auto held = core.hold();
+        c.statistics = text_of(core.reports().counted_in_job(core.running()));
         existing(text, "text") = c.statistics.c_str();
     });
 }

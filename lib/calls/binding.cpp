@@ -57,9 +57,7 @@ rule binding::rule_to_run(const call_shape& call) const {
 collective_call binding::planned(const call_shape& call) const {
     collective_call made{
         .what = call.what, .count = call.count, .element = size_of(call.type), .counts_given = !call.counts.empty()};
-    if (row_of(call.what).has_root())
-        made.root =
-            static_cast<int>(std::find(callers_rank.begin(), callers_rank.end(), call.root) - callers_rank.begin());
+    if (row_of(call.what).has_root()) made.root = position_of(call.root, callers_rank);
     if (uses_tree(call)) made.tree = callers_rank;
     made.rounds_on_wire = rounds_on_wire && !call.exact;
     if (!row_of(call.what).blocks) return made;

@@ -10,7 +10,7 @@
 
 namespace terrace::detail {
 
-std::uint64_t one_call::begin(call_runner& runner, const call_shape& call) {
+std::uint64_t one_call::issue(call_runner& runner, const call_shape& call) {
     return runner.issue(call, buffers_, factor_);
 }
 
@@ -28,7 +28,7 @@ bool call::step(call_runner& runner, call_check& check, failure_state& failure) 
             const bool begins = std::exchange(state_, call_state::comparing) == call_state::queued;
             failure.latch([&] { may_run = begins ? check.start(shape_, signature_of(shape_)) : check.advance(); });
             if (!may_run) return false;
-            error_ = error_in([&] { number_ = work_->begin(runner, shape_); });
+            error_ = error_in([&] { number_ = work_->issue(runner, shape_); });
             state_ = error_ ? call_state::failed : call_state::running;
             break;
         }

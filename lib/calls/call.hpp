@@ -48,7 +48,7 @@ public:
     virtual ~call_work() = default;
 
     /// Begins the call. Returns its number in the engine, 0 if it has nothing to run.
-    virtual std::uint64_t begin(call_runner& runner, const call_shape& call) = 0;
+    virtual std::uint64_t issue(call_runner& runner, const call_shape& call) = 0;
     virtual rest left() const noexcept { return rest::nothing; }
     /// Does what is left. Returns the part that comes next, if there is one. @throws usage_error
     virtual std::optional<call_part> go_on() { return {}; }
@@ -59,7 +59,7 @@ class one_call final : public call_work {
 public:
     /// @param factor of this rank's elements, of premul_sum
     one_call(const call_buffers& b, double factor) noexcept : buffers_(b), factor_(factor) {}
-    std::uint64_t begin(call_runner& runner, const call_shape& call) override;
+    std::uint64_t issue(call_runner& runner, const call_shape& call) override;
 
 private:
     call_buffers buffers_;

@@ -43,7 +43,7 @@ void joined_calls::add(const call_piece& part) {
     parts_.push_back(part);
 }
 
-std::uint64_t joined_calls::begin(call_runner& runner, const call_shape& call) {
+std::uint64_t joined_calls::issue(call_runner& runner, const call_shape& call) {
     if (parts_.size() > 1) return begin_copied(runner, call);
     return runner.issue(call, {parts_.front().given, parts_.front().result});
 }

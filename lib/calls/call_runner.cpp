@@ -13,7 +13,7 @@
 namespace terrace::detail {
 
 std::string call_runner::objection_to(const call_shape& call, const void* send, const void* recv) const {
-    std::string wrong = detail::objection_to(call, rank_, size(), send, recv);
+    std::string wrong = detail::objection_to(call, rank(), size(), send, recv);
     return wrong.empty() ? with_.bound.objection_to_wire(call) : wrong;
 }
 

@@ -6,6 +6,7 @@
 
 #include <terrace/options.hpp>
 
+#include "base/index.hpp"
 #include "calls/binding.hpp"
 #include "calls/failure_state.hpp"
 #include "calls/program_cache.hpp"
@@ -21,9 +22,9 @@ class call_runner {
 public:
     using programs = program_cache<program>;
 
-    /// What it works with, all of which must outlive its last call.
+    /// What it works with. All that it refers to must outlive its last call.
     struct parts {
-        const binding& bound;
+        binding bound;
         endpoint& net;
         engine& calls;
         recorder& events;
@@ -32,12 +33,12 @@ public:
         const options& o;
     };
 
-    /// @param rank of this process, in the caller's numbering
     /// @param begun is called whenever a call has been issued
-    call_runner(const parts& with, int rank, std::function<void()> begun)
-        : with_(with), rank_(rank), begun_(std::move(begun)), programs_(with.o.memory) {}
+    call_runner(const parts& with, std::function<void()> begun)
+        : with_(with), begun_(std::move(begun)), programs_(with.o.memory) {}
 
-    int rank() const noexcept { return rank_; }
+    /// Returns the callers' number of this process.
+    int rank() const noexcept { return with_.bound.callers_rank[at(with_.bound.rank)]; }
     int size() const noexcept { return with_.net.size(); }
     bool done(std::uint64_t number) const noexcept { return with_.calls.done(number); }
 
@@ -76,7 +77,6 @@ private:
     const void* multiplied(programs::entry& by, const void* send, void* recv, double factor);
 
     parts with_;
-    int rank_;
     std::function<void()> begun_;
     programs programs_;
 };

@@ -11,8 +11,14 @@ namespace terrace::detail {
 
 // The shapes of the public calls.
 
-inline call_shape reduction_of(collective what, std::int64_t count, element_type type, reduction op) {
-    return {.what = what, .count = count, .counts = {}, .type = type, .op = op.op(), .exact = op.is_exact()};
+inline call_shape reduction_of(collective what, std::int64_t count, element_type type, reduction op, int root = 0) {
+    return {.what = what,
+            .count = count,
+            .counts = {},
+            .type = type,
+            .op = op.op(),
+            .root = root,
+            .exact = !row_of(what).has_root() && op.is_exact()};
 }
 
 inline call_shape reduce_scatter_of(std::span<const std::int64_t> counts, element_type type, reduction op) {
@@ -23,23 +29,11 @@ inline call_shape reduce_scatter_of(std::span<const std::int64_t> counts, elemen
             .exact = op.is_exact()};
 }
 
-inline call_shape allgather_of(std::int64_t count, element_type type) {
-    return {.what = collective::allgather, .count = count, .counts = {}, .type = type};
-}
-
-inline call_shape allgather_of(std::span<const std::int64_t> counts, element_type type) {
-    return {.what = collective::allgather, .counts = {counts.begin(), counts.end()}, .type = type};
-}
-
-inline call_shape alltoall_of(std::int64_t count, element_type type) {
-    return {.what = collective::alltoall, .count = count, .counts = {}, .type = type};
-}
-
-inline call_shape rooted_blocks_of(collective what, std::int64_t count, element_type type, int root) {
+inline call_shape transfer_of(collective what, std::int64_t count, element_type type, int root = 0) {
     return {.what = what, .count = count, .counts = {}, .type = type, .root = root};
 }
 
-inline call_shape rooted_blocks_of(collective what, std::span<const std::int64_t> counts, element_type type, int root) {
+inline call_shape transfer_of(collective what, std::span<const std::int64_t> counts, element_type type, int root = 0) {
     return {.what = what, .counts = {counts.begin(), counts.end()}, .type = type, .root = root};
 }
 
@@ -52,14 +46,6 @@ inline call_shape barrier_shape() {
             .op = reduce_op::max,
             .is_barrier = true,
             .exact = true};
-}
-
-inline call_shape broadcast_of(std::int64_t count, element_type type, int root) {
-    return {.what = collective::broadcast, .count = count, .counts = {}, .type = type, .root = root};
-}
-
-inline call_shape reduce_of(std::int64_t count, element_type type, int root, reduction op) {
-    return {.what = collective::reduce, .count = count, .counts = {}, .type = type, .op = op.op(), .root = root};
 }
 
 }  // namespace terrace::detail

@@ -23,7 +23,7 @@ public:
     void add(std::uint64_t call, callback f) { waiting_.push_back({call, std::move(f)}); }
     /// Removes those whose call is `over`, and returns them in the order added.
     template <class Predicate>
-    std::vector<entry> take(Predicate over) {
+    std::vector<entry> extract(Predicate over) {
         const auto first =
             std::stable_partition(waiting_.begin(), waiting_.end(), [&](const entry& e) { return !over(e.call); });
         std::vector<entry> taken(std::make_move_iterator(first), std::make_move_iterator(waiting_.end()));

@@ -22,11 +22,11 @@ free_sources& unused() {
 
 }  // namespace
 
-call_source& call_source::take(calls_in_flight& of) {
+call_source& call_source::acquire(calls_in_flight& of) {
     free_sources& from = unused();
     const std::lock_guard lock(from.guard);
     if (from.list.empty()) {
-        from.list.reserve(++from.made);  // give_back() must not throw
+        from.list.reserve(++from.made);  // release() must not throw
         from.list.push_back(new call_source);
     }
     call_source& taken = *from.list.back();
@@ -35,7 +35,7 @@ call_source& call_source::take(calls_in_flight& of) {
     return taken;
 }
 
-void call_source::give_back() noexcept {
+void call_source::release() noexcept {
     free_sources& to = unused();
     const std::lock_guard lock(to.guard);
     calls.store(nullptr, std::memory_order_relaxed);

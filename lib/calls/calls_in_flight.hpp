@@ -25,9 +25,9 @@ struct call_source {
     std::atomic<std::uint64_t> life{0};
 
     /// Returns one for these calls.
-    static call_source& take(calls_in_flight& of);
+    static call_source& acquire(calls_in_flight& of);
     /// Says that the calls have gone.
-    void give_back() noexcept;
+    void release() noexcept;
 };
 
 /// The calls of a communicator that are in flight, as requests see them.
@@ -46,8 +46,8 @@ public:
     call_source& source() const noexcept { return source_; }
 
 protected:
-    calls_in_flight() : source_(call_source::take(*this)) {}
-    ~calls_in_flight() { source_.give_back(); }
+    calls_in_flight() : source_(call_source::acquire(*this)) {}
+    ~calls_in_flight() { source_.release(); }
 
 private:
     call_source& source_;

@@ -28,7 +28,7 @@ public:
         Program run;                  ///< the program
         std::uint64_t last_call = 0;  ///< number of the last call that ran it; 0: none yet
         bool in_graph = false;        ///< a graph runs it whenever it likes, so that it is never dropped
-        /// Of a barrier what the rank gives; of joined calls their buffers.
+        /// What the rank gives to a barrier; the buffers of joined calls.
         std::vector<std::byte> memory = {};
     };
 

@@ -35,6 +35,42 @@ void expect_room(std::string_view name, std::int64_t all, std::int64_t capacity)
                         all, capacity));
 }
 
+// Blocks behind their lengths, in one alltoall.
+class slotted_call final : public uneven_call {
+public:
+    slotted_call(const uneven_blocks& b, int rank, int ranks, bool filled)
+        : uneven_call(b, rank, ranks), fills_(filled) {}
+    call_part first() override;
+    std::uint64_t issue(call_runner& runner, const call_shape& call) override;
+    rest left() const noexcept override { return rest::an_end; }
+    std::optional<call_part> go_on() override;
+
+private:
+    void pack();
+
+    bool fills_;                        // no more is sent than there is
+    std::vector<std::int64_t> filled_;  // bytes, by block
+    heap_memory out_, in_;
+};
+
+// An exchange of lengths, and then blocks that are as long as they are.
+class lengths_first_call final : public uneven_call {
+public:
+    lengths_first_call(const uneven_blocks& b, int rank, int ranks) : uneven_call(b, rank, ranks) {}
+    call_part first() override;
+    rest left() const noexcept override { return has_more_ ? rest::another_part : rest::an_end; }
+    std::optional<call_part> go_on() override;
+
+private:
+    std::int64_t block_of_program() const;
+    lengths take_lengths();
+
+    bool has_more_ = true;
+    std::int64_t came_ = 0;                   // elements
+    std::vector<std::int64_t> told_, heard_;  // of lengths, but to a root
+    heap_memory room_;                        // for blocks that recv has no room for
+};
+
 }  // namespace
 
 std::string_view name_of(const uneven_blocks& b) noexcept {
@@ -45,10 +81,21 @@ std::int64_t uneven_call::slot_of(const uneven_blocks& b) noexcept {
     return round_up(length_bytes + b.most * static_cast<std::int64_t>(size_of(b.type)), length_bytes);
 }
 
-uneven_call::uneven_call(const uneven_blocks& b, int rank, int ranks, way w)
-    : blocks_(b), is_root_(rank == b.root), ranks_(ranks), way_(w), has_more_(w == way::lengths_first) {
-    if (!row_of(b.what).gives_nothing(is_root_)) send_counts_.assign(b.send_counts.begin(), b.send_counts.end());
+uneven_call::uneven_call(const uneven_blocks& b, int rank, int ranks) : blocks_(b), rank_(rank), ranks_(ranks) {
+    if (!row_of(b.what).gives_nothing(is_root())) send_counts_.assign(b.send_counts.begin(), b.send_counts.end());
 }
+
+std::unique_ptr<uneven_call> uneven_call::make(const uneven_blocks& b, int rank, int ranks, way w) {
+    if (w == way::lengths_first) return std::make_unique<lengths_first_call>(b, rank, ranks);
+    return std::make_unique<slotted_call>(b, rank, ranks, w == way::filled_slots);
+}
+
+call_part uneven_call::next(call_part part) noexcept {
+    now_ = {part.send, part.recv};
+    return part;
+}
+
+std::uint64_t uneven_call::issue(call_runner& runner, const call_shape& call) { return runner.issue(call, now_); }
 
 // What ranks tell one another first: the length of a block; of an alltoall that of all blocks of the rank, too, of a
 // scatter what program there is for the longest one.
@@ -61,99 +108,26 @@ call_shape uneven_call::lengths_of(const uneven_blocks& b) {
             .part_of = name_of(b)};
 }
 
-call_part uneven_call::first() {
-    call_part made = way_ == way::lengths_first ? lengths_part() : slots_part();
-    now_ = {made.send, made.recv};
-    return made;
-}
+// ---- blocks behind their lengths
 
-call_part uneven_call::slots_part() {
+call_part slotted_call::first() {
     pack();
-    return {{.what = collective::alltoall,
-             .count = slot_of(blocks_),
-             .counts = {},
-             .type = element_type::uint8,
-             .part_of = name_of(blocks_)},
-            out_.get(),
-            in_.get()};
+    return next({{.what = collective::alltoall,
+                  .count = slot_of(blocks_),
+                  .counts = {},
+                  .type = element_type::uint8,
+                  .part_of = name_of(blocks_)},
+                 out_.get(),
+                 in_.get()});
 }
 
-call_part uneven_call::lengths_part() {
-    const call_shape call = lengths_of(blocks_);
-    if (blocks_.what == collective::gather) return {call, send_counts_.data(), blocks_.recv_counts.data()};
-    const bool scatters = blocks_.what == collective::scatter;
-    const std::int64_t second = scatters ? block_of_program() : sum_of(send_counts_);
-    for (const std::int64_t count : send_counts_) told_.insert(told_.end(), {count, second});
-    heard_.resize(scatters ? 2 : told_.size());
-    return {call, told_.data(), heard_.data()};
-}
-
-// Blocks behind their lengths, of which no more is sent than there is.
-std::uint64_t uneven_call::begin(call_runner& runner, const call_shape& call) {
-    if (filled_.empty()) return runner.issue(call, now_);
+std::uint64_t slotted_call::issue(call_runner& runner, const call_shape& call) {
+    if (!fills_) return uneven_call::issue(runner, call);
     now_.layout = filled_blocks{call.count, filled_};
     return runner.issue(call, now_, 1, &runner.program_for(call));
 }
 
-std::optional<call_part> uneven_call::go_on() {
-    if (has_more_) {
-        call_part next = second();
-        now_ = {next.send, next.recv};
-        return next;
-    }
-    if (way_ != way::lengths_first) unpack();
-    else expect_room(name_of(blocks_), came_, blocks_.capacity);
-    return {};
-}
-
-// Of a scatter's root. Programs are made for powers of two, so that there are few of them.
-std::int64_t uneven_call::block_of_program() const {
-    if (send_counts_.empty()) return 0;
-    const std::int64_t most = std::max(*std::ranges::max_element(send_counts_), std::int64_t{1});
-    if (static_cast<double>(most) * ranks_ > most_skew * static_cast<double>(sum_of(send_counts_))) return 1;
-    return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(most)));
-}
-
-// A rank whose buffer is too small takes what comes all the same, so that nobody waits for it. To a root no longest
-// length is agreed on, and a program for blocks of one element moves them in one piece.
-call_part uneven_call::second() {
-    const uneven_blocks& b = blocks_;
-    has_more_ = false;
-    const lengths known = take_lengths();
-    std::vector<std::int64_t> received;
-    if (!row_of(b.what).gets_nothing(is_root_)) received.assign(b.recv_counts.begin(), b.recv_counts.end());
-    came_ = sum_of(received);
-    if (came_ > b.capacity)
-        in_ =
-            take_memory(static_cast<std::size_t>(came_) * size_of(b.type), blocks_for(b, "that have no room in recv"));
-    return {{.what = b.what,
-             .count = b.what == collective::gather    ? 1
-                      : b.what == collective::scatter ? heard_[1]
-                                                      : b.most,
-             .counts = send_counts_,
-             .type = b.type,
-             .root = b.root,
-             .part_of = name_of(b),
-             .known = known,
-             .received = received},
-            b.send,
-            in_ ? in_.get() : b.recv};
-}
-
-// In an alltoall all ranks learn how long all blocks are together, and come to one answer.
-lengths uneven_call::take_lengths() {
-    if (blocks_.what == collective::scatter) blocks_.recv_counts[0] = heard_[0];
-    if (row_of(blocks_.what).has_root()) return lengths::own;
-    double all = 0;
-    for (int r = 0; r < ranks_; ++r) {
-        blocks_.recv_counts[at(r)] = heard_[2 * at(r)];
-        all += static_cast<double>(heard_[2 * at(r) + 1]);
-    }
-    const double mean = all / ranks_ / ranks_;
-    return static_cast<double>(blocks_.most) > most_skew * mean ? lengths::skewed : lengths::own;
-}
-
-void uneven_call::pack() {
+void slotted_call::pack() {
     const auto slot = static_cast<std::size_t>(slot_of(blocks_));
     for (heap_memory* each : {&out_, &in_})
         *each = take_memory(at(ranks_) * slot, blocks_for(blocks_, "behind lengths"));
@@ -163,14 +137,14 @@ void uneven_call::pack() {
         const std::size_t bytes = static_cast<std::size_t>(count) * size_of(blocks_.type);
         std::memcpy(to, &count, length_bytes);
         if (bytes > 0) std::memcpy(to + length_bytes, from, bytes);
-        if (way_ == way::filled_slots) filled_.push_back(length_bytes + static_cast<std::int64_t>(bytes));
+        if (fills_) filled_.push_back(length_bytes + static_cast<std::int64_t>(bytes));
         else std::memset(to + length_bytes + bytes, 0, slot - length_bytes - bytes);
         from += bytes;
         to += slot;
     }
 }
 
-void uneven_call::unpack() {
+std::optional<call_part> slotted_call::go_on() {
     const uneven_blocks& b = blocks_;
     const std::int64_t slot = slot_of(b);
     for (int r = 0; r < ranks_; ++r) std::memcpy(&b.recv_counts[at(r)], in_.get() + r * slot, length_bytes);
@@ -187,6 +161,69 @@ void uneven_call::unpack() {
         if (bytes > 0) std::memcpy(room, in_.get() + r * slot + length_bytes, bytes);
         room += bytes;
     }
+    return {};
+}
+
+// ---- lengths first
+
+call_part lengths_first_call::first() {
+    const call_shape call = lengths_of(blocks_);
+    if (blocks_.what == collective::gather) return next({call, send_counts_.data(), blocks_.recv_counts.data()});
+    const bool scatters = blocks_.what == collective::scatter;
+    const std::int64_t second = scatters ? block_of_program() : sum_of(send_counts_);
+    for (const std::int64_t count : send_counts_) told_.insert(told_.end(), {count, second});
+    heard_.resize(scatters ? 2 : told_.size());
+    return next({call, told_.data(), heard_.data()});
+}
+
+// Returns how long a block programs of a scatter are for, on its root: a power of two, so that there are few of them.
+std::int64_t lengths_first_call::block_of_program() const {
+    if (send_counts_.empty()) return 0;
+    const std::int64_t most = std::max(*std::ranges::max_element(send_counts_), std::int64_t{1});
+    if (static_cast<double>(most) * ranks_ > most_skew * static_cast<double>(sum_of(send_counts_))) return 1;
+    return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(most)));
+}
+
+// A rank whose buffer is too small takes what comes all the same, so that nobody waits for it. To a root no longest
+// length is agreed on, and a program for blocks of one element moves them in one piece.
+std::optional<call_part> lengths_first_call::go_on() {
+    const uneven_blocks& b = blocks_;
+    if (!std::exchange(has_more_, false)) {
+        expect_room(name_of(b), came_, b.capacity);
+        return {};
+    }
+    const lengths known = take_lengths();
+    std::vector<std::int64_t> received;
+    if (!row_of(b.what).gets_nothing(is_root())) received.assign(b.recv_counts.begin(), b.recv_counts.end());
+    came_ = sum_of(received);
+    if (came_ > b.capacity)
+        room_ =
+            take_memory(static_cast<std::size_t>(came_) * size_of(b.type), blocks_for(b, "that have no room in recv"));
+    return next({{.what = b.what,
+                  .count = b.what == collective::gather    ? 1
+                           : b.what == collective::scatter ? heard_[1]
+                                                           : b.most,
+                  .counts = send_counts_,
+                  .type = b.type,
+                  .root = b.root,
+                  .part_of = name_of(b),
+                  .known = known,
+                  .received = received},
+                 b.send,
+                 room_ ? room_.get() : b.recv});
+}
+
+// In an alltoall all ranks learn how long all blocks are together, and come to one answer.
+lengths lengths_first_call::take_lengths() {
+    if (blocks_.what == collective::scatter) blocks_.recv_counts[0] = heard_[0];
+    if (row_of(blocks_.what).has_root()) return lengths::own;
+    double all = 0;
+    for (int r = 0; r < ranks_; ++r) {
+        blocks_.recv_counts[at(r)] = heard_[2 * at(r)];
+        all += static_cast<double>(heard_[2 * at(r) + 1]);
+    }
+    const double mean = all / ranks_ / ranks_;
+    return static_cast<double>(blocks_.most) > most_skew * mean ? lengths::skewed : lengths::own;
 }
 
 }  // namespace terrace::detail

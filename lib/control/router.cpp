@@ -10,15 +10,15 @@ namespace terrace::detail {
 control_router::control_router(endpoint& net, std::span<const service_row> table)
     : net_(net), table_(table), services_(table.size()) {}
 
-void control_router::take() {
+void control_router::receive() {
     messages& wire = net_.wire();
-    while (const std::optional<control_message> m = wire.take_control()) wire.or_fail([&] { take(*m); });
+    while (const std::optional<control_message> m = wire.take_control()) wire.or_fail([&] { dispatch(*m); });
 }
 
-void control_router::take(const control_message& m) {
+void control_router::dispatch(const control_message& m) {
     const control_frame f = control_frame::from(m);
     if (f.service < table_.size() && f.kind < table_[f.service].kinds && services_[f.service] != nullptr)
-        return services_[f.service]->take(m.from, f);
+        return services_[f.service]->receive(m.from, f);
     net_.wire().fail({"terrace", "control message", EPROTO,
                       fmt::format("rank {} of the plan has sent a control message of kind {} of {}, which this rank "
                                   "does not know; do all ranks run the same version of Terrace?",

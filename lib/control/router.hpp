@@ -19,12 +19,12 @@ public:
 
     endpoint& net() noexcept { return net_; }
     /// Hands the messages that have arrived to their services. One that this rank does not know fails the endpoint.
-    void take();
+    void receive();
 
 private:
     friend control_service;
 
-    void take(const control_message& m);
+    void dispatch(const control_message& m);
 
     endpoint& net_;
     std::span<const service_row> table_;
@@ -55,8 +55,8 @@ protected:
 private:
     friend control_router;
 
-    /// Takes a message of a kind that its row has. What it throws fails the endpoint.
-    virtual void take(int from, const control_frame& f) = 0;
+    /// Receives a message of a kind that its row has. What it throws fails the endpoint.
+    virtual void receive(int from, const control_frame& f) = 0;
 
     const std::uint8_t row_;
 };

@@ -7,12 +7,23 @@
 #include <string>
 #include <vector>
 
+#include "executor/stage_runners.hpp"
 #include "transport/network.hpp"
 
 namespace terrace::detail {
 
 /// The lowest tags of the wire are for messages of callers: copied ones, and pieces of others. Programs use the rest.
 inline constexpr int eager_tag = 0, piece_tag = 1, first_program_tag = 2;
+
+/// Whoever uses slots of an endpoint beside the programs.
+class slot_owner {
+public:
+    /// The message in a slot has completed.
+    virtual void complete(int slot) noexcept = 0;
+
+protected:
+    ~slot_owner() = default;
+};
 
 /// Everything that the programs of one communicator run on: messages among its ranks, and runners of whole stages where
 /// there are any. Used by one thread at a time. Ranks are the plan's: 0 ... size - 1 in the order of the hierarchy.
@@ -21,11 +32,8 @@ public:
     /// Connects the ranks. Collective. @param slots messages and stages in flight   @throws transport_error
     endpoint(connection by, int slots);
 
-    /// Adds runners of stages, before anything runs. Null: none.
-    void add(std::unique_ptr<node_stage_runner> node);
-    void add(std::unique_ptr<stage_runner> collectives);
-
-    connection& by() noexcept { return by_; }
+    /// Returns the ranks, and what connects them.
+    connection& base() noexcept { return by_; }
     team& ranks() noexcept { return by_.ranks; }
     int rank() const noexcept { return by_.ranks.rank(); }
     int size() const noexcept { return by_.ranks.size(); }
@@ -34,7 +42,7 @@ public:
     messages& wire() noexcept { return *wire_; }
 
     // For programs.
-    const capabilities& can() const noexcept { return can_; }
+    const capabilities& can() const noexcept { return stages_.can(); }
     std::size_t segment() const noexcept { return wire_->traits().segment; }
     int highest_tag() const noexcept { return wire_->traits().highest_tag; }
     void send(int slot, int peer, int tag, const void* from, std::size_t bytes) noexcept {
@@ -46,35 +54,18 @@ public:
         wire_->recv(slot, peer, tag, to, bytes);
     }
     void stage(int slot, const stage_call& call) noexcept {
-        if (call.by != provider::mpi) return node_->start(slot, call);
-        ++in_flight_;
-        collectives_->start(slot, call);
+        if (stages_.start(slot, call)) ++in_flight_;
     }
-    /// The ranks that the stage in a slot waits for.
-    std::vector<int> missing(int slot) const;
-    /// One of them; -1: none.
-    int first_missing(int slot) const {
-        const int in_node = node_ ? node_->first_missing(slot) : -1;
-        return in_node < 0 && collectives_ ? collectives_->first_missing(slot) : in_node;
-    }
-    /// node_stage_runner::take_lanes
-    void take_lanes(std::size_t bytes) {
-        if (node_) node_->take_lanes(bytes);
-    }
-    std::byte* lane_memory(int lane_slot, std::size_t bytes) noexcept {
-        return node_ ? node_->lane_memory(lane_slot, bytes) : nullptr;
-    }
-    bool lane_ready(int lane_slot) noexcept { return !node_ || node_->lane_ready(lane_slot); }
-    std::vector<int> lane_readers(int lane_slot) const {
-        return node_ ? node_->lane_readers(lane_slot) : std::vector<int>{};
-    }
+    stage_runners& stages() noexcept { return stages_; }
 
     // For whoever drives them.
     /// Moves messages and stages along. Returns the slots that have completed, each once; valid until the next call.
     std::span<const int> poll() noexcept;
     /// Polls in vain before idle().
     int spin_limit() const noexcept {
-        return node_ && in_flight_ == 0 && !expects_control_ ? node_->spin_limit() : wire_->traits().spin_limit;
+        const node_stage_runner* node = stages_.node();
+        return node != nullptr && in_flight_ == 0 && !expects_control_ ? node->spin_limit()
+                                                                       : wire_->traits().spin_limit;
     }
     /// Says whether control messages are waited for: idle() then does not sleep, since none would end that.
     void expect_control(bool expects) noexcept { expects_control_ = expects; }
@@ -82,7 +73,8 @@ public:
     void idle() noexcept;
     /// The first failure, if any. After it nothing is guaranteed to complete.
     const std::optional<transport_fault>& fault() const noexcept {
-        return wire_->fault() || !collectives_ ? wire_->fault() : collectives_->fault();
+        const std::optional<transport_fault>* by_stages = stages_.fault();
+        return wire_->fault() || by_stages == nullptr ? wire_->fault() : *by_stages;
     }
     /// Gives up what is in flight, after a failure, and lets no message of it meet a later endpoint. Returns false if
     /// the network may still read or write its memory, which must then never be freed.
@@ -93,15 +85,13 @@ public:
     std::shared_ptr<std::byte> allocate(std::size_t bytes);
     /// True if all of it lies in memory of allocate() that peers reach.
     bool reachable(const void* memory, std::size_t bytes) const noexcept {
-        return node_ && node_->reachable(memory, bytes);
+        return stages_.node() != nullptr && stages_.node()->reachable(memory, bytes);
     }
 
 private:
     connection by_;
     std::unique_ptr<messages> wire_;
-    std::unique_ptr<stage_runner> collectives_;
-    std::unique_ptr<node_stage_runner> node_;
-    capabilities can_;
+    stage_runners stages_;
     std::size_t in_flight_ = 0;  // messages, and stages of the library
     bool expects_control_ = false;
     std::vector<int> done_;  // slots

@@ -5,37 +5,21 @@
 #include <fmt/format.h>
 
 #include "base/index.hpp"
-#include "base/partition.hpp"
 
 namespace terrace::detail {
-
-namespace {
-
-// Shorter waits are not looked at. A rank that has looked at nothing for longer than the other was not ready itself:
-// it was stopped, or had no core.
-constexpr std::chrono::microseconds least_wait(50), most_wait(10'000);
-
-}  // namespace
 
 engine::engine(endpoint& net, int lanes, recorder& events)
     : net_(net),
       events_(events),
       block_size_(program::request_slots(lanes)),
       request_blocks_(most_running),
-      turns_(at(net.can().slots)),
-      taken_(turns_.size()) {
+      lane_slots_(net.can().slots) {
     calls_.reserve(4 * most_running);
 }
 
-// Every rank gives the same lane slots to the same call, whether or not the call has work for them on that rank.
 std::uint64_t engine::issue(program& p, const call_buffers& b, const call_stamp& stamp) {
-    p.take(b);
-    for (int l = 0; l < p.placed_lanes(); ++l) {
-        std::uint64_t& turn = turns_[at(next_slot_)];
-        p.place_lane(l, {next_slot_, turn});
-        turn += static_cast<std::uint64_t>(p.chunks_of(l));
-        next_slot_ = wrap(next_slot_ + 1, static_cast<int>(turns_.size()));
-    }
+    p.set_buffers(b);
+    lane_slots_.assign(p);
     calls_.push_back({++issued_, &p, stamp});
     return issued_;
 }
@@ -49,23 +33,13 @@ std::chrono::duration<double> engine::age() noexcept {
 }
 
 void engine::follow_waits() {
-    const auto now = clock::now();
-    if (waits_since_ == clock::time_point{} || calls_.empty()) {
-        waits_since_ = now;
-    } else if (now - waits_since_ >= least_wait) {
+    waits_.follow([&]() -> std::optional<call_counts::place> {
+        if (calls_.empty() || calls_.front().request_block < 0) return {};
         const pending_call& c = calls_.front();
-        const std::optional<program::awaited> whom =
-            c.request_block < 0 ? std::optional<program::awaited>() : c.run->first_awaited();
-        awaited_.reset();
-        if (whom) awaited_ = {c.number, c.run->made_for().counted_as, whom->stage, whom->peer};
-        count_wait(now);
-        waits_since_ = now;
-    }
-}
-
-void engine::count_wait(clock::time_point until) noexcept {
-    const std::chrono::duration<double> time = std::min<clock::duration>(until - waits_since_, most_wait);
-    if (awaited_) counts_.waited(*awaited_, time.count());
+        const std::optional<program::awaited> whom = c.run->first_awaited();
+        if (!whom) return {};
+        return call_counts::place{c.number, c.run->made_for().counted_as, whom->stage, whom->peer};
+    });
 }
 
 bool engine::done(std::uint64_t call) const noexcept {
@@ -79,17 +53,14 @@ bool engine::beginning() const noexcept {
 
 // Messages of calls whose numbers differ by most_running have the same tags.
 bool engine::may_begin(const pending_call& c) const noexcept {
-    if (c.number - calls_.front().number >= most_running) return false;
-    for (int l = 0; l < c.run->placed_lanes(); ++l)
-        if (taken_[at(c.run->slot_of(l).number)]) return false;
-    return true;
+    return c.number - calls_.front().number < most_running && lane_slots_.are_free(*c.run);
 }
 
 void engine::begin(pending_call& c) noexcept {
     const auto unused = std::find(request_blocks_.begin(), request_blocks_.end(), nullptr);
     *unused = c.run;
     c.request_block = static_cast<int>(unused - request_blocks_.begin());
-    for (int l = 0; l < c.run->placed_lanes(); ++l) taken_[at(c.run->slot_of(l).number)] = true;
+    lane_slots_.occupy(*c.run, true);
     c.first_event = events_.count();
     c.run->start({.number = c.number,
                   .through = calls_.front().number - 1,
@@ -116,11 +87,7 @@ bool engine::progress() noexcept {
         else others_->complete(slot);
         moved = true;
     }
-    if (moved) {
-        if (awaited_) count_wait(clock::now());
-        awaited_.reset();
-        waits_since_ = {};
-    }
+    if (moved) waits_.end();
     finish();
     return moved;
 }
@@ -133,9 +100,9 @@ void engine::finish() noexcept {
         }
         request_blocks_[at(c->request_block)] = nullptr;
         c->run->give_back(scratch_);
-        counts_.ended(c->run->made_for().counted_as, c->run->made_for().bytes,
-                      c->begun == 0 ? 0 : events_.ticks_of(events_.count() - 1) - c->begun);
-        for (int l = 0; l < c->run->placed_lanes(); ++l) taken_[at(c->run->slot_of(l).number)] = false;
+        counts().ended(c->run->made_for().counted_as, c->run->made_for().bytes,
+                       c->begun == 0 ? 0 : events_.ticks_of(events_.count() - 1) - c->begun);
+        lane_slots_.occupy(*c->run, false);
         c = calls_.erase(c);
     }
 }

@@ -3,31 +3,15 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
+#include "executor/lane_slot_table.hpp"
 #include "executor/program.hpp"
 #include "executor/recorder.hpp"
-#include "statistics/call_counts.hpp"
+#include "executor/waits.hpp"
 
 namespace terrace::detail {
-
-/// The ranks and operations that a rank is waiting for, in the caller's rank numbering.
-struct waiting {
-    std::vector<std::string> lines;  ///< one each: the call, where in it, the operation and the rank
-    std::set<int> ranks;
-};
-
-/// Whoever uses slots of an endpoint beside an engine.
-class slot_owner {
-public:
-    /// The message in a slot has completed.
-    virtual void complete(int slot) noexcept = 0;
-
-protected:
-    ~slot_owner() = default;
-};
 
 /// Runs the programs of one communicator. Any number of calls may be in flight, and each pass moves all of them along.
 /// Every rank issues the same calls in the same order; they may complete in any order. A call begins when the lane
@@ -64,7 +48,7 @@ public:
     /// Counts how long this rank waits for others. Call it again and again while calls wait, after polls in vain.
     void follow_waits();
     /// The calls that are complete, and waits.
-    call_counts& counts() noexcept { return counts_; }
+    call_counts& counts() noexcept { return waits_.counts(); }
 
     /// Moves all calls along. Returns true if anything happened. Does nothing once the transport has failed.
     bool progress() noexcept;
@@ -88,7 +72,6 @@ private:
     bool may_begin(const pending_call& c) const noexcept;
     void begin(pending_call& c) noexcept;
     void finish() noexcept;
-    void count_wait(clock::time_point until) noexcept;
 
     endpoint& net_;
     recorder& events_;
@@ -96,14 +79,10 @@ private:
     slot_owner* others_ = nullptr;          // of the slots behind the blocks
     int block_size_;                        // request slots of one block: as many as a program can use
     std::vector<program*> request_blocks_;  // by block: the program that uses it; null: none
-    std::vector<std::uint64_t> turns_;      // by lane slot: chunks issued so far, equal on all ranks
-    std::vector<bool> taken_;               // by lane slot: a running program occupies it
-    int next_slot_ = 0;                     // the lane slot for the next lane that takes one
-    std::uint64_t issued_ = 0;              // calls
-    std::vector<pending_call> calls_;       // in the order of issue
-    call_counts counts_;
-    clock::time_point waits_since_{};            // when polls were in vain, as far as it is not counted; 0: none was
-    std::optional<call_counts::place> awaited_;  // where the rank waits, once it has waited for long enough
+    lane_slot_table lane_slots_;
+    std::uint64_t issued_ = 0;         // calls
+    std::vector<pending_call> calls_;  // in the order of issue
+    wait_counter waits_;
 };
 
 }  // namespace terrace::detail

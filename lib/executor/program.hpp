@@ -10,12 +10,11 @@
 #include <vector>
 
 #include "base/wire.hpp"
-#include "executor/call_buffers.hpp"
 #include "executor/call_stamp.hpp"
 #include "executor/compiled_schedule.hpp"
 #include "executor/endpoint.hpp"
 #include "executor/lane_memory.hpp"
-#include "executor/real_blocks.hpp"
+#include "executor/program_buffers.hpp"
 #include "executor/recorder.hpp"
 #include "executor/scratch_pool.hpp"
 #include "kernels/reduce.hpp"
@@ -47,6 +46,10 @@ public:
         bool own_lengths = false;    ///< calls have call_buffers::layout of this kind
         int counted_as = -1;         ///< call_counts::size_of; -1: calls are not counted
         std::int64_t bytes = 0;      ///< of the vector, or of all blocks together
+
+        chunk_order order() const noexcept { return {chunks.chunks, lanes}; }
+        /// True if operands in the caller's buffers lie elsewhere than the chunk's begin says.
+        bool has_places() const noexcept { return own_lengths || !steps.empty(); }
     };
 
     /// The slot of the transport's shared memory that a lane runs in.
@@ -71,26 +74,25 @@ public:
     void take_slots();
 
     /// Returns about how many bytes its instructions take.
-    std::size_t bytes() const noexcept { return full_.code.bytes() + tail_.code.bytes(); }
+    std::size_t bytes() const noexcept { return code_.full.code.bytes() + code_.tail.code.bytes(); }
     /// Returns the bytes that it borrows for each call, for all lanes.
-    std::size_t scratch_bytes() const noexcept { return scratch_bytes_; }
+    std::size_t scratch_bytes() const noexcept { return scratch_.bytes; }
     /// True if it has what it needs to start: either it needs nothing, or it has borrowed that already.
-    bool has_scratch() const noexcept { return scratch_bytes_ == 0 || borrowed_.memory != nullptr; }
+    bool has_scratch() const noexcept { return scratch_.bytes == 0 || scratch_.borrowed.memory != nullptr; }
     /// Borrows memory for a call, before start(). Returns false where the system gives none.
     /// @param more bytes for the caller, at more_memory()
     bool borrow(scratch_pool& from, std::size_t more = 0);
-    std::byte* more_memory() const noexcept { return borrowed_.memory.get() + scratch_bytes_; }
+    std::byte* more_memory() const noexcept { return scratch_.borrowed.memory.get() + scratch_.bytes; }
     /// Gives back what it has borrowed, if anything. After the call.
     void give_back(scratch_pool& to) noexcept {
-        if (borrowed_.memory != nullptr) to.give_back(std::exchange(borrowed_, {}));
+        if (scratch_.borrowed.memory != nullptr) to.release(std::exchange(scratch_.borrowed, {}));
     }
 
     /// Returns the number of the transport's request slots that a program of so many lanes uses.
     static int request_slots(int lanes) noexcept { return lanes * requests_per_lane; }
 
-    int lanes() const noexcept { return shape_.lanes; }
     /// Returns the number of chunks that run in a lane.
-    std::int64_t chunks_of(int lane) const noexcept { return order_of(shape_).chunks_of(lane); }
+    std::int64_t chunks_of(int lane) const noexcept { return shape_.order().chunks_of(lane); }
 
     /// Returns the number of lanes that occupy a lane slot of the transport: all or none.
     int placed_lanes() const noexcept { return shape_.placed ? shape_.lanes : 0; }
@@ -99,16 +101,16 @@ public:
     const lane_slot& slot_of(int lane) const noexcept { return lanes_[static_cast<std::size_t>(lane)].slot; }
 
     /// Whether the caller's vector may stand in several places: of an allreduce that is one stage in shared memory.
-    bool takes_pieces() const noexcept { return tail_.takes_pieces && shape_.chunks.chunks == 1; }
+    bool takes_pieces() const noexcept { return code_.tail.takes_pieces && shape_.chunks.chunks == 1; }
     /// Takes the buffers of the next call. The program must be idle.
-    void take(const call_buffers& b);
+    void set_buffers(const call_buffers& b) { buffers_.assign(b); }
     /// Begins the call. The program must be idle.
     void start(const call_context& call, recorder& events) noexcept;
     /// Issues what can be issued. Returns true if anything was.
     bool advance() noexcept;
     /// Follows the completion of one of this program's request slots.
     void complete_request(int slot) noexcept;
-    bool done() const noexcept { return lanes_left_ == 0; }
+    bool done() const noexcept { return call_.lanes_left == 0; }
     /// Returns true while advance() has still lanes to begin that need no other rank for that.
     bool beginning() const noexcept {
         return starter_.pending() && lanes_[static_cast<std::size_t>(starter_.last())].machine.lets_next_begin();
@@ -147,8 +149,8 @@ private:
         explicit request_pool(int first) noexcept {
             for (int& number : free_) number = first++;
         }
-        int take() noexcept { return free_[static_cast<std::size_t>(--count_)]; }
-        void give_back(int number) noexcept { free_[static_cast<std::size_t>(count_++)] = number; }
+        int acquire() noexcept { return free_[static_cast<std::size_t>(--count_)]; }
+        void release(int number) noexcept { free_[static_cast<std::size_t>(count_++)] = number; }
 
     private:
         std::array<int, slots_each_way> free_{};
@@ -164,8 +166,10 @@ private:
     struct lane {
         lane(int number, const shape& s, std::size_t scratch_bytes, std::size_t staging_bytes, std::int64_t wire)
             : number(number),
-              machine(order_of(s), slots_each_way),
+              machine(s.order(), slots_each_way),
               memory(s.element, scratch_bytes, staging_bytes, wire) {}
+
+        const instr& instruction(std::uint32_t n) const noexcept { return code->code.instrs[n]; }
 
         int number;
         lane_machine machine;
@@ -182,53 +186,35 @@ private:
     };
     class port;
 
-    static chunk_order order_of(const shape& s) noexcept { return {s.chunks.chunks, s.lanes}; }
-    const instr& instruction(const lane& l, std::uint32_t n) const noexcept { return l.code->code.instrs[n]; }
     void begin_lane(int number) noexcept;
-    void run_briefly(lane& l) noexcept;
-    void start_stage(lane& l, std::uint32_t n) noexcept;
-    void complete_stage(lane& l) noexcept;
-    void run_local(lane& l, const instr& i) noexcept;
-    void copy_given_pieces(std::byte* to, range part) const noexcept;
-    void keep_rounding_errors(const lane& l, const instr& encoding) const noexcept;
-    void reduce(std::byte* to, int sources, std::int64_t count, const instr& i) noexcept;
-    void record(const lane& l, std::uint32_t instruction, bool ends) noexcept;
-    std::int64_t elements_in_slot(const schedule& s) const noexcept;
-    // Elements that an operand stands for in this call.
-    struct piece {
-        std::byte* first;
-        std::int64_t count;
-    };
-    piece piece_of(const lane& l, const operand& o) const noexcept;
-    std::size_t message_bytes(const lane& l, const instr& i) const noexcept;
-    std::size_t filled_bytes(const instr& i, const request& r) const noexcept;
     int request_of(const lane& l, int number) const noexcept {
-        return call_.first_request + l.number * requests_per_lane + number;
+        return call_.in.first_request + l.number * requests_per_lane + number;
     }
 
     endpoint& net_;
     shape shape_;
-    bool has_places_;           // operands in the caller's buffers lie elsewhere than the chunk's begin says
     std::size_t most_segment_;  // bytes of the longest segment that a message may be cut into
-    compiled_schedule full_, tail_;
+    // The schedules of a chunk and of the last one.
+    struct {
+        compiled_schedule full, tail;
+    } code_;
     std::vector<lane> lanes_;
-    std::size_t scratch_bytes_ = 0;    // of all lanes
-    scratch_pool::block borrowed_;     // for the call in flight
+    // Memory that all lanes need, and that is borrowed for the call in flight.
+    struct {
+        std::size_t bytes = 0;
+        scratch_pool::block borrowed;
+    } scratch_;
     std::vector<const void*> inputs_;  // of the reduction that runs
-    call_context call_;
-    int call_number_ = 0;  // what distinguishes the call from others in flight, in the tags of its messages
-    call_tags tags_;
-    recorder* events_ = nullptr;
-    // The caller's buffers, as take() has them.
-    std::byte* send_ = nullptr;  // only read
-    std::byte* recv_ = nullptr;
-    std::byte* rounding_errors_ = nullptr;
-    real_blocks send_blocks_, recv_blocks_;  // of lengths of their own
-    std::vector<call_piece> pieces_;
-    std::int64_t block_ = 1;
-    std::vector<std::int64_t> filled_;  // elements that each block holds; empty: all are full
+    program_buffers buffers_;
+    // The call in flight.
+    struct {
+        call_context in;
+        int number = 0;  // what distinguishes it from others in flight, in the tags of its messages
+        call_tags tags;
+        recorder* events = nullptr;
+        int lanes_left = 0;  // that have not ended
+    } call_;
     lane_starter starter_{lane_start::one_by_one};
-    int lanes_left_ = 0;  // that have not ended
 };
 
 }  // namespace terrace::detail

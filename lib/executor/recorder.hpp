@@ -6,9 +6,8 @@
 #include <string>
 #include <vector>
 
-#include <terrace/types.hpp>
-
 #include "schedule/schedule.hpp"
+#include "statistics/trace_file.hpp"
 
 namespace terrace::detail {
 
@@ -26,25 +25,12 @@ struct event {
     bool ends = false;
 };
 
-/// A call as a trace shows it.
-struct traced_call {
-    std::uint64_t number = 0;  ///< of the call on its communicator, from 1
-    collective what = collective::allreduce;
-    element_type type = element_type::float32;
-    std::int64_t bytes = 0;  ///< of the vector, or of all blocks together
-};
-
-/// What the program did in a time of its own.
-struct traced_span {
-    std::string track;  ///< of the trace; spans of a track do not overlap
-    std::string name;
-    std::chrono::steady_clock::time_point begin, end;
-};
-
 /// Keeps the last 1,024 events of a rank in a ring buffer. To record one allocates nothing and costs a few nanoseconds.
 /// For a trace it keeps all events, up to four million.
 class recorder {
 public:
+    using time_point = std::chrono::steady_clock::time_point;
+
     /// @param everything keeps all events, for write_trace
     /// @param rank of the communicator
     explicit recorder(bool everything, int rank = 0);
@@ -77,20 +63,16 @@ public:
     /// Says what a call is that events will name. Does nothing unless all events are kept.
     void describe(const traced_call& call);
 
-    /// Adds a slice to the trace. Does nothing unless all events are kept.
-    void add(traced_span span);
+    /// Adds what the program did in a time of its own, in a track of the trace where nothing else overlaps it. Does
+    /// nothing unless all events are kept.
+    void add(std::string track, std::string name, time_point begin, time_point end);
 
     /// Returns the last events as JSON, oldest first, with host, process, time and what the rank is waiting for.
     /// @param waits lines of `waiting`
     std::string dump(const std::vector<std::string>& waits) const;
 
-    /// Appends all events to a Chrome trace (chrome://tracing, ui.perfetto.dev): a process for each rank, numbered as
-    /// in the first communicator that the calling thread created, and a slice for each chunk in each stage. A track
-    /// holds one lane of one stage in one direction, of one communicator, of calls that are not in flight together: so
-    /// slices of a track never overlap. The file is valid JSON after each rank. Processes may append to one file at the
-    /// same time.
-    /// @throws input_error if it cannot be written
-    void write_trace(const std::filesystem::path& file, const std::string& name) const;
+    /// Appends all events to a trace. @param plan its name   @throws input_error
+    void write_trace(const std::filesystem::path& file, const std::string& plan) const;
 
 private:
     void keep(const event& e) noexcept;
@@ -99,19 +81,16 @@ private:
     std::vector<event> last_;    // ring buffer; its size is a power of two
     std::uint64_t written_ = 0;  // events so far
     bool keeps_all_;
-    int rank_;
-    int process_;       // rank in the first communicator of the creating thread
-    int communicator_;  // number among those of this process, from 1
+    traced_rank of_;
     std::vector<event> all_;
     std::vector<traced_call> calls_;  // ascending
     std::vector<traced_span> spans_;
-    std::uint64_t first_ticks_;  // a moment by three clocks
-    double first_micros_;
-    std::chrono::steady_clock::time_point first_steady_ = std::chrono::steady_clock::now();
+    // A moment by three clocks.
+    struct {
+        std::uint64_t ticks;
+        double micros;
+        time_point steady;
+    } start_;
 };
-
-/// Empties a trace file, unless this process has done so before. Called by one rank, before any rank appends to it.
-/// @throws input_error if the file cannot be written, or is not a regular file
-void begin_trace(const std::filesystem::path& file);
 
 }  // namespace terrace::detail

@@ -7,7 +7,7 @@ namespace terrace::detail {
 
 // The smallest block that is long enough. Where there is none, a new block takes the place of the longest one, so that
 // calls which grow do not leave a block each.
-scratch_pool::block scratch_pool::take(std::size_t bytes) {
+scratch_pool::block scratch_pool::acquire(std::size_t bytes) {
     const auto is_shorter = [](const block& a, const block& b) { return a.bytes < b.bytes; };
     auto best = free_.end();
     for (auto b = free_.begin(); b != free_.end(); ++b)
@@ -27,7 +27,7 @@ scratch_pool::block scratch_pool::take(std::size_t bytes) {
     return taken;
 }
 
-void scratch_pool::give_back(block b) noexcept {
+void scratch_pool::release(block b) noexcept {
     --out_;
     kept_ += b.bytes;
     free_.push_back(std::move(b));

@@ -23,8 +23,8 @@ public:
         drop_excess();
     }
     /// Returns a block of at least `bytes`, not cleared; one without memory where the system gives none.
-    block take(std::size_t bytes);
-    void give_back(block b) noexcept;
+    block acquire(std::size_t bytes);
+    void release(block b) noexcept;
     /// Returns the bytes of all blocks that nobody has borrowed.
     std::size_t kept() const noexcept { return kept_; }
 

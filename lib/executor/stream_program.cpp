@@ -111,10 +111,11 @@ stream_program::stream_program(schedule full, schedule tail, const shape& s, str
       full_(std::move(full), s.over_mpi),
       tail_(std::move(tail), s.over_mpi),
       begun_(static_cast<std::size_t>(s.lanes)) {
-    scratch_bytes_ =
+    memory_.scratch_bytes =
         element_ * static_cast<std::size_t>(round_up(std::max(full_.code.scratch, tail_.code.scratch), line));
-    lane_bytes_ = scratch_bytes_ + element_ * static_cast<std::size_t>(std::max(full_.staging, tail_.staging));
-    host_bytes_ = element_ * static_cast<std::size_t>(std::max(full_.hosted, tail_.hosted));
+    memory_.device_bytes =
+        memory_.scratch_bytes + element_ * static_cast<std::size_t>(std::max(full_.staging, tail_.staging));
+    memory_.host_bytes = element_ * static_cast<std::size_t>(std::max(full_.hosted, tail_.hosted));
     std::uint32_t inputs = 2;
     for (const queued* q : {&full_, &tail_})
         for (const instr& i : q->code.instrs) inputs = std::max(inputs, i.sources);
@@ -124,31 +125,29 @@ stream_program::stream_program(schedule full, schedule tail, const shape& s, str
                         "stage, or use ring or halving there",
                         inputs, inputs, most_gpu_sources));
     inputs_.resize(inputs);
-    if (lane_bytes_ > 0) memory_ = net.allocate(lane_bytes_ * static_cast<std::size_t>(s.lanes));
-    if (host_bytes_ > 0) host_ = net.allocate_host(host_bytes_ * static_cast<std::size_t>(s.lanes));
+    if (memory_.device_bytes > 0) memory_.device = net.allocate(memory_.device_bytes * at(s.lanes));
+    if (memory_.host_bytes > 0) memory_.host = net.allocate_host(memory_.host_bytes * at(s.lanes));
 }
 
 void stream_program::enqueue(const void* send, void* recv) noexcept {
-    send_ = const_cast<std::byte*>(static_cast<const std::byte*>(send));
-    recv_ = static_cast<std::byte*>(recv);
     const chunk_order order{shape_.chunks.chunks, shape_.lanes};
     const std::int64_t slots = 2 * shape_.stages();
     const auto begun = [&](std::int64_t chunk) -> std::int64_t& { return begun_[at(order.lane_of(chunk))]; };
     std::int64_t oldest = 0, next = 0;
     for (std::int64_t wave = 0; order.exists(oldest); ++wave) {
         if (order.exists(next) && next - oldest < shape_.lanes) begun(next++) = wave;
-        for (std::int64_t chunk = oldest; chunk < next; ++chunk) run_slot(chunk, static_cast<int>(wave - begun(chunk)));
+        for (std::int64_t chunk = oldest; chunk < next; ++chunk)
+            run_slot(chunk, static_cast<int>(wave - begun(chunk)), send, recv);
         if (wave - begun(oldest) == slots - 1) ++oldest;
     }
 }
 
-void stream_program::run_slot(std::int64_t chunk, int pipeline_slot) noexcept {
+void stream_program::run_slot(std::int64_t chunk, int pipeline_slot, const void* send, void* recv) noexcept {
     const chunk_order order{shape_.chunks.chunks, shape_.lanes};
     const queued& q = order.is_tail(chunk) ? tail_ : full_;
     const auto begin = static_cast<std::size_t>(chunk * shape_.chunks.chunk) * element_;
-    base_[static_cast<int>(buffer::send)] = send_ + begin;
-    base_[static_cast<int>(buffer::recv)] = recv_ + begin;
-    chunk_ = chunk;
+    chunk_ = {chunk, const_cast<std::byte*>(static_cast<const std::byte*>(send)) + begin,
+              static_cast<std::byte*>(recv) + begin};
     const int queue = order.lane_of(chunk);
     for (std::size_t e = q.first[at(pipeline_slot)]; e < q.first[at(pipeline_slot) + 1]; ++e)
         run(q, q.entries[e], chunk, queue);
@@ -185,7 +184,7 @@ void stream_program::run(const queued& q, const queued::entry& e, std::int64_t c
 void stream_program::open(const call_position& where, int queue) noexcept {
     const std::string& over_mpi = shape_.over_mpi[static_cast<std::size_t>(where.stage)];
     open_ = over_mpi.empty() ? &net_.over_nccl() : &net_.over_mpi();
-    open_->open(queue, where, over_mpi, host_ ? host_.get() + host_bytes_ * static_cast<std::size_t>(queue) : nullptr);
+    open_->open(queue, where, over_mpi, memory_.of_host(queue));
 }
 
 void stream_program::run_message(const queued& q, const queued::entry& e, int queue) noexcept {
@@ -211,14 +210,15 @@ void stream_program::run_stage(const queued& q, const instr& i, std::int64_t chu
 }
 
 std::byte* stream_program::address(const operand& o, int queue) const noexcept {
-    std::byte* base = o.where == buffer::scratch ? memory_.get() + lane_bytes_ * static_cast<std::size_t>(queue)
-                                                 : base_[static_cast<int>(o.where)];
-    const bool is_tail = chunk_ + 1 == shape_.chunks.chunks;
-    return base + static_cast<std::size_t>(o.part.begin + shape_.steps.of(o, chunk_, is_tail)) * element_;
+    std::byte* base = o.where == buffer::scratch ? memory_.scratch(queue)
+                      : o.where == buffer::send  ? chunk_.send
+                                                 : chunk_.recv;
+    const bool is_tail = chunk_.number + 1 == shape_.chunks.chunks;
+    return base + static_cast<std::size_t>(o.part.begin + shape_.steps.of(o, chunk_.number, is_tail)) * element_;
 }
 
 std::byte* stream_program::staging(const queued::entry& e, int queue) const noexcept {
-    return memory_.get() + lane_bytes_ * static_cast<std::size_t>(queue) + scratch_bytes_ + e.staging * element_;
+    return memory_.staging(queue) + e.staging * element_;
 }
 
 }  // namespace terrace::detail

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/index.hpp"
 #include "schedule/block_steps.hpp"
 #include "schedule/chunk_order.hpp"
 #include "schedule/schedule.hpp"
@@ -59,15 +60,23 @@ public:
 
     int lanes() const noexcept { return shape_.lanes; }
     /// Returns about how many bytes its instructions take, and its memory on the device and for the device.
-    std::size_t bytes() const noexcept {
-        const auto lanes = static_cast<std::size_t>(shape_.lanes);
-        return full_.code.bytes() + tail_.code.bytes() + lanes * (lane_bytes_ + host_bytes_);
-    }
+    std::size_t bytes() const noexcept { return full_.code.bytes() + tail_.code.bytes() + memory_.bytes(shape_.lanes); }
     /// Puts a call into the transport's queues, between its begin() and end().
     void enqueue(const void* send, void* recv) noexcept;
 
 private:
-    void run_slot(std::int64_t chunk, int pipeline_slot) noexcept;
+    // The memory of all queues: on the device scratch and what messages are staged in, and memory of the host.
+    struct queue_memory {
+        std::size_t scratch_bytes = 0, device_bytes = 0, host_bytes = 0;  // of a queue; device_bytes with scratch_bytes
+        std::shared_ptr<std::byte> device, host;
+
+        std::size_t bytes(int queues) const noexcept { return at(queues) * (device_bytes + host_bytes); }
+        std::byte* scratch(int queue) const noexcept { return device.get() + at(queue) * device_bytes; }
+        std::byte* staging(int queue) const noexcept { return scratch(queue) + scratch_bytes; }
+        std::byte* of_host(int queue) const noexcept { return host ? host.get() + at(queue) * host_bytes : nullptr; }
+    };
+
+    void run_slot(std::int64_t chunk, int pipeline_slot, const void* send, void* recv) noexcept;
     void run(const queued& q, const queued::entry& e, std::int64_t chunk, int queue) noexcept;
     void run_message(const queued& q, const queued::entry& e, int queue) noexcept;
     void run_stage(const queued& q, const instr& i, std::int64_t chunk, int queue) noexcept;
@@ -81,15 +90,14 @@ private:
     shape shape_;
     std::size_t element_;
     queued full_, tail_;
-    std::size_t lane_bytes_, scratch_bytes_;  // a lane's memory, and the scratch at its begin
-    std::size_t host_bytes_;                  // a lane's host memory
-    std::shared_ptr<std::byte> memory_, host_;
+    queue_memory memory_;
     std::vector<const void*> inputs_;
     std::vector<std::int64_t> begun_;  // by lane: the wave in which its chunk began
-    std::byte* base_[2] = {};          // of send and recv: the chunk's
-    std::int64_t chunk_ = 0;           // that goes in
-    std::byte* send_ = nullptr;
-    std::byte* recv_ = nullptr;
+    // The chunk that goes in, and its place in the caller's buffers.
+    struct {
+        std::int64_t number = 0;
+        std::byte *send = nullptr, *recv = nullptr;
+    } chunk_;
 };
 
 }  // namespace terrace::detail

@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include "api/stager.hpp"
+#include "api/device/stager.hpp"
 #include "support/gpu_stand_in.hpp"
 #include "support/plans.hpp"
 #include "support/shapes.hpp"

@@ -9,7 +9,7 @@
 #include <terrace/device.hpp>
 #include <terrace/loopback.hpp>
 
-#include "api/core.hpp"
+#include "api/creation/device.hpp"
 #include "gpu/stand_in_buffers.hpp"
 #include "support/refusal.hpp"
 
@@ -45,7 +45,7 @@ TEST(use_device, buffers_of_host_and_device_as_with_a_device_from_the_beginning)
     gpu_stand_in gpus({});
     on_four_ranks(gpus, [&](communicator& comm) {
         expect_sums_on_host(comm);
-        core_of(comm).use_device(comm.rank(), &gpus.runtime());
+        use_device(core_of(comm), comm.rank(), &gpus.runtime());
         expect_sums(gpus, comm);
         run_others(gpus, comm, 301);
     });
@@ -54,7 +54,7 @@ TEST(use_device, buffers_of_host_and_device_as_with_a_device_from_the_beginning)
 TEST(use_device, parts_have_the_device_too) {
     gpu_stand_in gpus({});
     on_four_ranks(gpus, [&](communicator& comm) {
-        core_of(comm).use_device(comm.rank(), &gpus.runtime());
+        use_device(core_of(comm), comm.rank(), &gpus.runtime());
         communicator part = *comm.split(comm.rank() % 2);
         constexpr std::size_t count = 77;
         device_buffer data(gpus, count);
@@ -68,7 +68,7 @@ TEST(use_device, stream_is_between_what_the_caller_puts_there) {
     gpu_stand_in gpus({.seed = 3});
     on_four_ranks(gpus, [&](communicator& comm) {
         constexpr std::size_t count = 5003;
-        core_of(comm).use_device(comm.rank(), &gpus.runtime());
+        use_device(core_of(comm), comm.rank(), &gpus.runtime());
         const gpu_stream stream = nccl::stream_of(comm);
         device_buffer in(gpus, count), data(gpus, count), out(gpus, count);
         fill(in.data(), comm.rank(), count);
@@ -86,11 +86,11 @@ TEST(use_device, a_device_that_is_missing_leaves_the_communicator_as_it_was) {
     gpu_stand_in gpus({.devices = 4});
     on_four_ranks(gpus, [&](communicator& comm) {
         const std::string why = refusal_of<transport_error>(
-            [&] { core_of(comm).use_device(comm.rank() == 2 ? 9 : comm.rank(), &gpus.runtime()); });
+            [&] { use_device(core_of(comm), comm.rank() == 2 ? 9 : comm.rank(), &gpus.runtime()); });
         EXPECT_NE(why.find("rank 2: device 9 of 4"), std::string::npos) << why;
         EXPECT_NE(refusal_of<usage_error>([&] { nccl::stream_of(comm); }).find("use_device"), std::string::npos);
         expect_sums_on_host(comm);
-        core_of(comm).use_device(comm.rank(), &gpus.runtime());
+        use_device(core_of(comm), comm.rank(), &gpus.runtime());
         expect_sums(gpus, comm);
     });
 }
@@ -111,8 +111,8 @@ TEST(use_device, all_ranks_learn_that_there_is_no_module) {
 TEST(use_device, is_refused_where_there_is_a_device) {
     gpu_stand_in gpus({});
     on_four_ranks(gpus, [&](communicator& comm) {
-        core_of(comm).use_device(comm.rank(), &gpus.runtime());
-        const std::string why = refusal_of<usage_error>([&] { core_of(comm).use_device(0, &gpus.runtime()); });
+        use_device(core_of(comm), comm.rank(), &gpus.runtime());
+        const std::string why = refusal_of<usage_error>([&] { use_device(core_of(comm), 0, &gpus.runtime()); });
         EXPECT_NE(why.find("has device"), std::string::npos) << why;
     });
 }
@@ -123,7 +123,7 @@ TEST(use_device, another_call_of_another_rank_is_found) {
         loopback::run(
             two_by_two(),
             [&](communicator& comm) {
-                if (comm.rank() != 1) return core_of(comm).use_device(comm.rank(), &gpus.runtime());
+                if (comm.rank() != 1) return use_device(core_of(comm), comm.rank(), &gpus.runtime());
                 std::vector<float> here(9);
                 comm.allreduce(std::span(here));
             },

@@ -192,11 +192,14 @@ TEST(bad_calls, a_rank_that_waits_moves_its_other_calls_along) {
     const auto rank_main = [&](int rank) {
         endpoint net(world.join(rank), 1);
         control_router router(net);
+        const std::vector<int> callers_rank{0, 1};
+        options o;
+        o.check = options::checking::every;
         call_check check(
-            router, {0, 1}, options::checking::every, [&] { moved = true; }, [] {});
+            router, callers_rank, o, [&] { moved = true; }, [] {});
         while (rank == 1 && !moved) std::this_thread::yield();
         const call_shape call{.count = 1, .counts = {}};
-        check.begin(call, signature_of(call));
+        check.start_and_wait(call, signature_of(call));
     };
     std::jthread one(rank_main, 1);
     rank_main(0);

@@ -37,7 +37,7 @@ public:
     std::vector<std::pair<int, control_frame>> answers;
 
 private:
-    void take(int from, const control_frame& f) override {
+    void receive(int from, const control_frame& f) override {
         if (static_cast<kind>(f.kind) == kind::answer) return void(answers.emplace_back(from, f));
         say(from, kind::answer, {f.epoch, f.number}, words{2 * f.get<words>().value, f.get<words>().mark});
     }
@@ -52,7 +52,7 @@ std::string refusal(const control_frame& f) {
     two_ranks both;
     control_router router(both.nets[0]);
     both.nets[1].wire().send_control(0, f.message());
-    router.take();
+    router.receive();
     return both.nets[0].fault().value_or(transport_fault{}).message;
 }
 
@@ -63,8 +63,8 @@ TEST(control_router, a_fifth_service_is_a_row_and_a_class) {
     control_router router_0(both.nets[0], five_services), router_1(both.nets[1], five_services);
     echo caller(router_0), other(router_1);
     caller.call(1, {65535, 4000000000}, 21);
-    router_1.take();
-    router_0.take();
+    router_1.receive();
+    router_0.receive();
     ASSERT_EQ(caller.answers.size(), 1U);
     const auto& [from, f] = caller.answers.front();
     EXPECT_EQ(from, 1);

@@ -38,7 +38,7 @@ struct agreeing_ranks {
     }
     failure_agreement& of(int rank) { return *all[static_cast<std::size_t>(rank)]; }
     bool step(int rank, bool all_come = false) {
-        routers[static_cast<std::size_t>(rank)]->take();
+        routers[static_cast<std::size_t>(rank)]->receive();
         return of(rank).advance(all_come);
     }
     // Lets these ranks take turns until all have a verdict, or for long.
@@ -101,10 +101,10 @@ TEST(failure_agreement, knows_both_ranks_of_a_pair) {
     agreeing_ranks r(4);
     r.of(0).add(pair_of(0, 2));
     r.of(0).add(seen(3, process_ended));
-    EXPECT_TRUE(r.of(0).is_in_a_pair(0));
-    EXPECT_TRUE(r.of(0).is_in_a_pair(2));
-    EXPECT_FALSE(r.of(0).is_in_a_pair(1));
-    EXPECT_FALSE(r.of(0).is_in_a_pair(3));
+    EXPECT_TRUE(r.of(0).knowledge().is_in_a_pair(0));
+    EXPECT_TRUE(r.of(0).knowledge().is_in_a_pair(2));
+    EXPECT_FALSE(r.of(0).knowledge().is_in_a_pair(1));
+    EXPECT_FALSE(r.of(0).knowledge().is_in_a_pair(3));
 }
 
 TEST(failure_agreement, all_name_what_one_has_found) {

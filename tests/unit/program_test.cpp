@@ -50,7 +50,7 @@ struct fixture {
         : fixture(r, only, only, shape_of({count, 1, count})) {}
 
     void start(const program::call_context& call = {}) {
-        run.take({send.data(), recv.data()});
+        run.set_buffers({send.data(), recv.data()});
         run.start(call, events);
         advance();
     }
@@ -158,7 +158,7 @@ TEST(program, runs_chunks_in_lanes_and_the_last_one_by_its_own_schedule) {
 TEST(program, lanes_begin_one_by_one) {
     fake_rank rank;
     fixture f(rank, sketch(4).add(action::send, 1), sketch(4).add(action::send, 1), shape_of({4, 3, 4}, 3));
-    f.run.take({f.send.data(), f.recv.data()});
+    f.run.set_buffers({f.send.data(), f.recv.data()});
     f.run.start({}, f.events);
     std::vector<std::size_t> in_flight;
     while (f.run.beginning()) {

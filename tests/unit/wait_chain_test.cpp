@@ -30,7 +30,7 @@ struct stuck_job {
 
     void look(int rank, std::chrono::duration<double> waited) {
         const auto r = static_cast<std::size_t>(rank);
-        routers[r]->take();
+        routers[r]->receive();
         if (chains[r]->has_work(waited)) chains[r]->look(waited, awaited[r]);
     }
     void look(std::chrono::duration<double> waited) {

@@ -26,23 +26,17 @@ std::string wait_for_rank_1(const options& o, const std::function<void()>& meanw
     endpoint net(world.join(0), engine::request_slots(1));
     recorder events(false);
     engine calls(net, 1, events);
-    const std::vector<int> callers_rank{7, 8}, world_ranks;
-    std::unique_ptr<wait_monitor> monitor;
-    control_router router(net);
-    point_to_point messages(router, 0, callers_rank, events);
+    const rank_numbers ranks{.own = 7, .callers = {7, 8}};
     call_groups groups(false);
-    wait_chain chain(router, o.timeout);
-    failure_watch failures(router, callers_rank, {});
-    call_check check(
-        router, callers_rank, options::checking::first, [] {},
+    std::unique_ptr<wait_monitor> monitor;
+    control_plane control(
+        net, 0, ranks.callers, events, o, [] {},
         [&] {
             meanwhile();
             monitor->watch();
         });
-    monitor = std::make_unique<wait_monitor>(wait_monitor::subject{router, check, calls, messages, groups, chain,
-                                                                   failures, events, callers_rank, world_ranks, 7},
-                                             o);
-    return refusal_of<timeout_error>([&] { check.begin(one_float, signature_of(one_float)); });
+    monitor = std::make_unique<wait_monitor>(wait_monitor::subject{control, calls, groups, events, ranks}, o);
+    return refusal_of<timeout_error>([&] { control.order.start_and_wait(one_float, signature_of(one_float)); });
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "api/core.hpp"
 #include "api/creation/connect.hpp"
+#include "api/creation/device.hpp"
 #include "api/creation/over_mpi.hpp"
 #include "api/environment.hpp"
 #include "calls/device/stream_shape.hpp"
@@ -75,24 +76,26 @@ communicator create_by(connection all, int device, const options& o, const Plan&
 
 }  // namespace
 
-void communicator_core::use_device(int number, const gpu_runtime* gpu) {
-    expect_no_group("use_device");
-    const auto held = hold();
-    if (device_calls_)
-        throw usage_error(fmt::format("use_device: the communicator has device {} already", device_->number));
-    end_calls_for("use_device");
-    team& ranks = net_->ranks();
-    if (gpu == nullptr) gpu = &need_runtime_on_all(options_, ranks, callers_rank_);
-    expect_threads(plan_, *net_->by().net, ranks);
-    const device_setting on{gpu, device_of(number, ranks, *gpu), nccl_host_in(process_environment())};
-    device_calls_ = std::make_unique<device_calls>(binding_, on, net_->by(), options_, most_lanes(data_of(plan_)));
-    device_ = on;
-    if (options_.log && rank_ == 0) options_.log(log_level::info, fmt::format("use_device: {}", transports()));
+void use_device(communicator_core& on, int number, const gpu_runtime* gpu) {
+    on.expect_no_group("use_device");
+    const auto held = on.hold();
+    if (const auto& used = on.calls().device_in_use())
+        throw usage_error(fmt::format("use_device: the communicator has device {} already", used->number));
+    on.end_calls_for("use_device");
+    team& ranks = on.net().ranks();
+    const options& o = on.settings();
+    if (gpu == nullptr) gpu = &need_runtime_on_all(o, ranks, on.ranks().callers);
+    expect_threads(on.planned(), *on.net().base().net, ranks);
+    on.calls().use_device({gpu, device_of(number, ranks, *gpu), nccl_host_in(process_environment())},
+                          most_lanes(data_of(on.planned())));
+    if (o.log && on.ranks().own == 0) o.log(log_level::info, fmt::format("use_device: {}", on.transports()));
 }
 
-CUstream_st* communicator_core::device_stream() {
-    expect_device("stream_of");
-    return device_calls_->own_stream();
+void enqueue(communicator_core& on, const call_shape& call, const void* send, void* recv, CUstream_st* stream) {
+    const auto held = on.hold();
+    on.calls().expect_unbroken(to_string(call.what));
+    on.calls().device_for(to_string(call.what));
+    on.calls().enqueue(call, send, recv, stream);
 }
 
 communicator create_over_mpi(const mpi_world& world, const plan& p, int device, const options& o) {
@@ -112,16 +115,21 @@ using namespace detail;
 namespace {
 
 void enqueue(communicator& comm, const call_shape& shape, const stream_call& c) {
-    core_of(comm).enqueue(shape, c.send, c.recv, c.stream);
+    detail::enqueue(core_of(comm), shape, c.send, c.recv, c.stream);
 }
 
 }  // namespace
 
-void use_device(communicator& comm, int device) { core_of(comm).use_device(device); }
+void use_device(communicator& comm, int device) { detail::use_device(core_of(comm), device); }
 
-CUstream_st* stream_of(communicator& comm) { return core_of(comm).device_stream(); }
+CUstream_st* stream_of(communicator& comm) { return core_of(comm).calls().device_for("stream_of").own_stream(); }
 
-void synchronize(communicator& comm) { core_of(comm).synchronize(); }
+void synchronize(communicator& comm) {
+    communicator_core& core = core_of(comm);
+    const auto held = core.hold();
+    core.calls().expect_unbroken("synchronize");
+    if (device_calls* device = core.calls().device()) core.failure().latch([&] { device->wait_for_all(); });
+}
 
 void allreduce(communicator& comm, const stream_call& c, reduce_op op) {
     enqueue(comm, shape_of(collective::allreduce, c, comm, op), c);

@@ -26,8 +26,8 @@ void elastic::on_change(std::function<void(communicator&)> synchronise) { core_-
 void elastic::leave() { core_->leave(); }
 bool elastic::is_member() const noexcept { return core_->is_member(); }
 communicator& elastic::comm() { return core_->comm(); }
-const std::vector<int>& elastic::members() const noexcept { return core_->members(); }
-std::uint64_t elastic::generation() const noexcept { return core_->generation(); }
-std::uint64_t elastic::iterations() const noexcept { return core_->iterations(); }
+const std::vector<int>& elastic::members() const noexcept { return core_->now().numbers; }
+std::uint64_t elastic::generation() const noexcept { return core_->now().generation; }
+std::uint64_t elastic::iterations() const noexcept { return core_->now().iterations; }
 
 }  // namespace terrace

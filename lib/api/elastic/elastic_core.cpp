@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "api/core.hpp"
 #include "api/elastic/ucx_generation.hpp"
+#include "api/parts.hpp"
 #include "base/at_end.hpp"
 #include "base/index.hpp"
 #include "transport/store_bootstrap.hpp"
@@ -36,7 +36,7 @@ elastic_core::elastic_core(store in, int founders, options o) : in_(std::move(in
             "elastic::begin: {} of at most {} members begin, and this one has number {}: the numbers of those are 0 "
             "... {}; others call elastic::join",
             founders, in_.size, in_.rank, founders - 1));
-    for (int n = 0; n < founders; ++n) members_.push_back(n);
+    for (int n = 0; n < founders; ++n) now_.numbers.push_back(n);
     store all = in_;
     all.size = founders;
     comm_.emplace(create_generation({std::move(all), options_.timeout, nullptr}, options_, plans_));
@@ -60,9 +60,9 @@ communicator& elastic_core::comm() {
     throw usage_error("this process has left the elastic job");
 }
 
-communicator elastic_core::create(const invitation& next, std::function<void()> look) {
-    const auto own = std::find(next.members.begin(), next.members.end(), in_.rank) - next.members.begin();
-    return create_generation({part_of(in_, next.name, static_cast<int>(own), static_cast<int>(next.members.size())),
+communicator elastic_core::create(const elastic_invitation& next, std::function<void()> look) {
+    const auto own = std::find(next.to.numbers.begin(), next.to.numbers.end(), in_.rank) - next.to.numbers.begin();
+    return create_generation({part_of(in_, next.name, static_cast<int>(own), static_cast<int>(next.to.numbers.size())),
                               patience(), std::move(look)},
                              options_, plans_);
 }
@@ -70,7 +70,7 @@ communicator elastic_core::create(const invitation& next, std::function<void()> 
 // All members have the results of an iteration once one of them has ended it, since each has made its last call.
 bool elastic_core::iterate(const std::function<void(communicator&)>& work) {
     comm();
-    const std::uint64_t before = iterations_;
+    const std::uint64_t before = now_.iterations;
     try {
         if (!due_.empty()) change();
         if (!comm_) return false;
@@ -82,55 +82,53 @@ bool elastic_core::iterate(const std::function<void(communicator&)>& work) {
         if (options_.log) options_.log(log_level::warn, fmt::format("iteration {}: {}", before, e.what()));
         recover();
     }
-    return iterations_ > before;
+    return now_.iterations > before;
 }
 
 void elastic_core::end_iteration() {
     std::vector<std::uint64_t> says(at(in_.size), stays);
     if (leaving_) says[at(in_.rank)] = leaves;
-    if (comm_->rank() == 0) look_for_requests(says);
+    if (comm_->rank() == 0) requests_.look(now_.numbers, says);
     comm_->allreduce(says, reduce_op::max);
-    ++iterations_;
+    ++now_.iterations;
     for (int n = 0; n < in_.size; ++n) {
         const std::uint64_t said = says[at(n)];
         if (said == leaves) due_.leave.insert(n);
-        if (said > leaves && !refused_.contains(said)) due_.join.emplace(n, said);
+        if (said > leaves && !requests_.is_refused(said)) due_.join.emplace(n, said);
     }
 }
 
 // Members that have failed meanwhile end it on all: requests come again, and so do those to leave.
 void elastic_core::change() {
     const change_of_members due = std::exchange(due_, {});
-    const invitation next = agree_on_next(due);
+    const elastic_invitation next = agree_on_next(due);
     const bool stays_here = !due.leave.contains(in_.rank);
     std::optional<communicator> made;
     const at_end give_up([&] {
-        if (made) core_of(*made).give_up_creation();
+        if (made) core_of(*made).abort(creation_given_up);
     });
-    const bool all = core_of(*comm_).all_make([&](const auto& look) {
+    const bool all = all_make(core_of(*comm_), [&](const auto& look) {
         if (stays_here) made.emplace(create(next, look));
     });
     if (!due.join.empty()) in_.put(outcome_of(next.name), all ? "made" : given_up_text);
     if (!all) {
-        for (const auto& [number, token] : due.join) refused_.insert(token);
+        for (const auto& [number, token] : due.join) requests_.refuse(token);
         return;
     }
     comm_.reset();
     if (stays_here) comm_.emplace(std::move(*made));
     made.reset();
-    members_ = next.members;
-    generation_ = next.generation;
+    now_ = {next.to.numbers, next.to.generation, now_.iterations};
     changed_ = true;
 }
 
-elastic_core::invitation elastic_core::agree_on_next(const change_of_members& due) {
+elastic_invitation elastic_core::agree_on_next(const change_of_members& due) {
     std::uint64_t name = comm_->rank() == 0 ? random_number() : 0;
     comm_->allreduce(std::span(&name, 1), reduce_op::max);
-    invitation next{
-        .name = fmt::format("{:016x}", name), .generation = generation_ + 1, .iterations = iterations_, .members = {}};
-    for (const int n : members_)
-        if (!due.leave.contains(n)) next.members.push_back(n);
-    for (const auto& [number, token] : due.join) next.members.push_back(number);
+    elastic_invitation next{fmt::format("{:016x}", name), {{}, now_.generation + 1, now_.iterations}};
+    for (const int n : now_.numbers)
+        if (!due.leave.contains(n)) next.to.numbers.push_back(n);
+    for (const auto& [number, token] : due.join) next.to.numbers.push_back(number);
     if (comm_->rank() != 0) return next;
     for (const auto& [number, token] : due.join) in_.put(fmt::format("invite/{:x}", token), text_of(next));
     return next;
@@ -153,16 +151,16 @@ void elastic_core::recover() {
 
 // An iteration that any member has ended counts.
 void elastic_core::compare_counts() {
-    const std::array<std::uint64_t, 3> mine{static_cast<std::uint64_t>(in_.rank), iterations_, generation_};
+    const std::array<std::uint64_t, 3> mine{static_cast<std::uint64_t>(in_.rank), now_.iterations, now_.generation};
     std::vector<std::uint64_t> all(3 * at(comm_->size()));
     comm_->allgather(mine, all);
-    members_.clear();
+    now_.numbers.clear();
     for (std::size_t i = 0; i < all.size(); i += 3) {
-        members_.push_back(static_cast<int>(all[i]));
-        iterations_ = std::max(iterations_, all[i + 1]);
-        generation_ = std::max(generation_, all[i + 2]);
+        now_.numbers.push_back(static_cast<int>(all[i]));
+        now_.iterations = std::max(now_.iterations, all[i + 1]);
+        now_.generation = std::max(now_.generation, all[i + 2]);
     }
-    ++generation_;
+    ++now_.generation;
 }
 
 }  // namespace terrace::detail

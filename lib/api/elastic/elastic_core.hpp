@@ -16,6 +16,39 @@
 
 namespace terrace::detail {
 
+// What a member says at the end of an iteration, by number; what those who ask to join have chosen is larger.
+inline constexpr std::uint64_t stays = 0, leaves = 1;
+
+/// The members of a generation, and how far they are.
+struct elastic_members {
+    std::vector<int> numbers;  ///< by rank
+    std::uint64_t generation = 0, iterations = 0;
+};
+
+/// What a process joins.
+struct elastic_invitation {
+    std::string name;  ///< of the generation
+    elastic_members to;
+};
+
+/// Those that ask to join, as rank 0 knows them.
+class join_requests {
+public:
+    explicit join_requests(const store& in) : in_(in) {}
+
+    /// Looks whether any ask, from time to time. Sets what those say, by number, who have answered: so they are known
+    /// to be there. @param members that are in the job already
+    void look(const std::vector<int>& members, std::vector<std::uint64_t>& says);
+    /// Lets what a process has chosen count no more: it asks again with another number.
+    void refuse(std::uint64_t token) { refused_.insert(token); }
+    bool is_refused(std::uint64_t token) const { return refused_.contains(token); }
+
+private:
+    const store& in_;
+    std::set<std::uint64_t> seen_, refused_;  // what those have chosen who asked to join
+    std::chrono::steady_clock::time_point next_look_{};
+};
+
 /// The implementation of an elastic job.
 ///
 /// Keys of the store, where N is a number and T a random one that a process chooses each time it asks to join:
@@ -39,46 +72,28 @@ public:
     void leave() noexcept { leaving_ = true; }
     communicator& comm();
     bool is_member() const noexcept { return comm_.has_value(); }
-    const std::vector<int>& members() const noexcept { return members_; }
-    std::uint64_t generation() const noexcept { return generation_; }
-    std::uint64_t iterations() const noexcept { return iterations_; }
+    const elastic_members& now() const noexcept { return now_; }
 
 private:
-    using clock = std::chrono::steady_clock;
     /// What is to change before the next iteration: the same on all members.
     struct change_of_members {
         std::set<int> leave;                // numbers
         std::map<int, std::uint64_t> join;  // what each has chosen, by number
         bool empty() const noexcept { return leave.empty() && join.empty(); }
     };
-    struct invitation {
-        std::string name;  // of the generation
-        std::uint64_t generation = 0, iterations = 0;
-        std::vector<int> members;
-    };
-
-    // What a member says at the end of an iteration, by number; what those who ask to join have chosen is larger.
-    static constexpr std::uint64_t stays = 0, leaves = 1;
-    static constexpr const char* given_up_text = "given up";
-
-    static std::string outcome_of(const std::string& generation) { return "outcome/" + generation; }
-    static std::string text_of(const invitation& i);
-    static invitation invitation_in(const std::string& text);
 
     void expect_usable() const;
-    communicator create(const invitation& next, std::function<void()> look);
+    communicator create(const elastic_invitation& next, std::function<void()> look);
     /// The longest wait for another process while a generation is made, and of one that joins for its outcome.
     std::chrono::duration<double> patience() const { return options_.failure_timeout + std::chrono::seconds(10); }
 
     // elastic_join.cpp
-    static std::uint64_t new_token();
-    std::optional<invitation> await_invitation(std::uint64_t token, std::chrono::duration<double> limit) const;
-    bool accept(const invitation& i);
-    void look_for_requests(std::vector<std::uint64_t>& says);
+    std::optional<elastic_invitation> await_invitation(std::uint64_t token, std::chrono::duration<double> limit) const;
+    bool accept(const elastic_invitation& i);
 
     void end_iteration();
     void change();
-    invitation agree_on_next(const change_of_members& due);
+    elastic_invitation agree_on_next(const change_of_members& due);
     void recover();
     void compare_counts();
 
@@ -86,14 +101,20 @@ private:
     const options options_;
     kept_plans plans_;
     std::optional<communicator> comm_;
-    std::vector<int> members_;  // numbers, by rank
-    std::uint64_t generation_ = 0, iterations_ = 0;
+    elastic_members now_;
+    join_requests requests_{in_};
     std::function<void(communicator&)> synchronise_;
     bool changed_ = true;  // since synchronise_ was called
     bool leaving_ = false;
     change_of_members due_;
-    std::set<std::uint64_t> seen_, refused_;  // what those have chosen who asked to join
-    clock::time_point next_look_{};
 };
+
+/// Returns the key that says what has become of a generation, and what it holds where that is given up.
+inline std::string outcome_of(const std::string& generation) { return "outcome/" + generation; }
+inline constexpr const char* given_up_text = "given up";
+
+/// Writes and reads what is in the store.
+std::string text_of(const elastic_invitation& i);
+elastic_invitation invitation_in(const std::string& text);
 
 }  // namespace terrace::detail

@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "api/core.hpp"
 #include "api/elastic/elastic_core.hpp"
+#include "api/parts.hpp"
 #include "base/at_end.hpp"
 #include "base/index.hpp"
 #include "transport/packed.hpp"
@@ -17,6 +17,7 @@ namespace terrace::detail {
 
 namespace {
 
+using clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr milliseconds between_requests(50);  // that members look for
@@ -30,11 +31,17 @@ std::string invitation_of(std::uint64_t token) { return fmt::format("invite/{:x}
 // The members have given up the generation that this process joins.
 struct given_up {};
 
+std::uint64_t new_token() {
+    std::uint64_t token = random_number();
+    while (token <= leaves) token = random_number();
+    return token;
+}
+
 template <class Done>
 bool comes_true(std::chrono::duration<double> limit, Done done) {
-    const auto begin = std::chrono::steady_clock::now();
+    const auto begin = clock::now();
     while (!done()) {
-        if (limit.count() > 0 && std::chrono::steady_clock::now() - begin > limit) return false;
+        if (limit.count() > 0 && clock::now() - begin > limit) return false;
         std::this_thread::sleep_for(between_answers);
     }
     return true;
@@ -42,21 +49,20 @@ bool comes_true(std::chrono::duration<double> limit, Done done) {
 
 }  // namespace
 
-std::string elastic_core::text_of(const invitation& i) {
+std::string text_of(const elastic_invitation& i) {
     packed text;
     text.add(i.name);
-    text.add(std::to_string(i.generation));
-    text.add(std::to_string(i.iterations));
-    for (const int n : i.members) text.add(std::to_string(n));
+    text.add(std::to_string(i.to.generation));
+    text.add(std::to_string(i.to.iterations));
+    for (const int n : i.to.numbers) text.add(std::to_string(n));
     return text.bytes();
 }
 
-elastic_core::invitation elastic_core::invitation_in(const std::string& text) {
+elastic_invitation invitation_in(const std::string& text) {
     const packed words(text);
     const auto number = [&](int i) { return std::stoull(std::string(words.value(i))); };
-    invitation found{
-        .name = std::string(words.value(0)), .generation = number(1), .iterations = number(2), .members = {}};
-    for (int i = 3; i < words.size(); ++i) found.members.push_back(static_cast<int>(number(i)));
+    elastic_invitation found{std::string(words.value(0)), {{}, number(1), number(2)}};
+    for (int i = 3; i < words.size(); ++i) found.to.numbers.push_back(static_cast<int>(number(i)));
     return found;
 }
 
@@ -66,7 +72,7 @@ elastic_core::elastic_core(store in, options o) : in_(std::move(in)), options_(s
     while (!comm_) {
         const std::uint64_t token = new_token();
         const std::chrono::duration<double> left = options_.timeout - (clock::now() - begin);
-        const std::optional<invitation> i = await_invitation(token, left);
+        const std::optional<elastic_invitation> i = await_invitation(token, left);
         if (!i)
             throw timeout_error(fmt::format(
                 "elastic::join: timed out after {:g} s (options::timeout): no member has let number {} in; does the "
@@ -78,14 +84,8 @@ elastic_core::elastic_core(store in, options o) : in_(std::move(in)), options_(s
     }
 }
 
-std::uint64_t elastic_core::new_token() {
-    std::uint64_t token = random_number();
-    while (token <= leaves) token = random_number();
-    return token;
-}
-
-std::optional<elastic_core::invitation> elastic_core::await_invitation(std::uint64_t token,
-                                                                       std::chrono::duration<double> limit) const {
+std::optional<elastic_invitation> elastic_core::await_invitation(std::uint64_t token,
+                                                                 std::chrono::duration<double> limit) const {
     if (options_.timeout.count() > 0 && limit.count() <= 0) return {};
     in_.put(request_of(in_.rank), fmt::format("{:x}", token));
     std::optional<std::string> text;
@@ -103,10 +103,10 @@ std::optional<elastic_core::invitation> elastic_core::await_invitation(std::uint
 }
 
 // Returns false where the members go on without this process, which then asks again.
-bool elastic_core::accept(const invitation& i) {
+bool elastic_core::accept(const elastic_invitation& i) {
     std::optional<communicator> made;
     const at_end give_up([&] {
-        if (made) core_of(*made).give_up_creation();
+        if (made) core_of(*made).abort(creation_given_up);
     });
     std::optional<std::string> outcome;
     const auto look = [&] { return (outcome = in_.get(outcome_of(i.name))).has_value(); };
@@ -123,18 +123,15 @@ bool elastic_core::accept(const invitation& i) {
     if (!comes_true(patience(), look) || *outcome == given_up_text) return false;
     comm_.emplace(std::move(*made));
     made.reset();
-    members_ = i.members;
-    generation_ = i.generation;
-    iterations_ = i.iterations;
+    now_ = i.to;
     return true;
 }
 
-// On rank 0. Who asks is let in once it has answered, so that it is known to be there.
-void elastic_core::look_for_requests(std::vector<std::uint64_t>& says) {
+void join_requests::look(const std::vector<int>& members, std::vector<std::uint64_t>& says) {
     if (clock::now() < next_look_) return;
     next_look_ = clock::now() + between_requests;
     for (int n = 0; n < in_.size; ++n) {
-        if (std::find(members_.begin(), members_.end(), n) != members_.end()) continue;
+        if (std::ranges::find(members, n) != members.end()) continue;
         const std::optional<std::string> request = in_.get(request_of(n));
         if (!request || request->empty()) continue;
         const std::uint64_t token = std::stoull(*request, nullptr, 16);

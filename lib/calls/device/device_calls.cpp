@@ -7,6 +7,7 @@
 
 #include <terrace/error.hpp>
 
+#include "base/index.hpp"
 #include "schedule/stage_groups.hpp"
 #include "transport/nccl/nccl_transport.hpp"
 
@@ -95,8 +96,7 @@ void device_calls::check() const {
 // for each root, and all ranks meet a root in the same call. During a capture messages do instead.
 void device_calls::prepare_root(const call_shape& call, CUstream_st* stream) {
     if (!row_of(call.what).has_root() || roots_.size() == most_roots) return;
-    const std::vector<int>& all = binding_.callers_rank;
-    const auto root = static_cast<int>(std::find(all.begin(), all.end(), call.root) - all.begin());
+    const int root = position_of(call.root, binding_.callers_rank);
     if (root == 0 || roots_.contains({call.what, root}) || net_->captures(stream)) return;
     roots_.insert({call.what, root});
     const std::vector<disjoint_groups> rounds = nccl_groups(binding_.plan, call.what, root);

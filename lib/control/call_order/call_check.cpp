@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
 #include <limits>
-#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -27,106 +25,106 @@ struct testimony {
     std::uint64_t before = 0;
 };
 
+// How long a call waits until its rank says which calls it has made.
+std::chrono::duration<double> patience_of(const options& o) {
+    const std::chrono::duration<double> usual(1);
+    return o.timeout.count() > 0 ? std::min(usual, std::chrono::duration<double>(o.timeout / 100)) : usual;
+}
+
 }  // namespace
 
-call_check::call_check(control_router& router, std::vector<int> callers_rank, options::checking level,
-                       std::function<void()> progress, std::function<void()> watch,
-                       std::chrono::duration<double> patience)
+call_check::call_check(control_router& router, const std::vector<int>& callers_rank, const options& o,
+                       std::function<void()> progress, std::function<void()> watch)
     : control_service(router, service::call_order),
       router_(router),
-      callers_rank_(std::move(callers_rank)),
-      level_(level),
+      callers_rank_(callers_rank),
+      level_(o.check),
       progress_(std::move(progress)),
       watch_(std::move(watch)),
-      patience_(patience) {}
+      told_(patience_of(o)) {}
 
-call_check::record& call_check::count_call(std::uint64_t signature) {
-    record& r = at(++calls_);
-    r.number = calls_;
-    r.before = history_;
-    r.after = history_ = hash_of(&signature, sizeof signature, r.before);
-    if (!ahead_.empty())
-        for (const call_stamp& stamp : std::exchange(ahead_, {})) compare_with(stamp);
+void call_check::agreed_calls::add(std::uint64_t signature) {
+    if (all.size() == remembered_shapes) all.clear();  // on all ranks alike
+    all.insert(signature);
+    last = signature;
+}
+
+call_history::record& call_check::count_call(std::uint64_t signature) {
+    call_history::record& r = history_.add(signature);
+    if (!differing_.ahead.empty())
+        for (const call_stamp& stamp : std::exchange(differing_.ahead, {})) compare_with(stamp);
     return r;
 }
 
 bool call_check::start(const call_shape& call, std::uint64_t signature) {
     if (!compares()) return true;
-    record& r = count_call(signature);
+    call_history::record& r = count_call(signature);
     r.call = call;
     r.words.clear();
-    if (level_ == options::checking::every || (signature != last_agreed_ && !agreed_.contains(signature))) {
-        open_ = {.known = {calls_, history_, history_}, .agrees_on = signature};
+    if (level_ == options::checking::every || !agreed_.contains(signature)) {
+        comparisons_.open = {.known = {r.number, r.after, r.after}, .agrees_on = signature};
         return advance();
     }
-    if (!heard_.empty() || knows_of_a_difference()) listen();
-    last_agreed_ = signature;
+    if (!comparisons_.heard.empty() || knows_of_a_difference()) listen();
+    agreed_.last = signature;
     return true;
 }
 
-void call_check::begin(const call_shape& call, std::uint64_t signature) {
+void call_check::start_and_wait(const call_shape& call, std::uint64_t signature) {
     if (!start(call, signature)) finish();
-}
-
-void call_check::agree_on(std::uint64_t signature) {
-    if (agreed_.size() == remembered_shapes) agreed_.clear();  // on all ranks alike
-    agreed_.insert(signature);
-    last_agreed_ = signature;
 }
 
 void call_check::meet(const std::string& what, const std::string& detail) {
     if (!compares()) return;
-    count_call(hash_of(what.data(), what.size())).words = what + detail;
-    exchange({calls_, history_, history_});
+    call_history::record& r = count_call(hash_of(what.data(), what.size()));
+    r.words = what + detail;
+    exchange({r.number, r.after, r.after});
 }
 
 void call_check::listen() {
-    router_.take();
+    router_.receive();
     // A comparison of a later call is not meant: its rank is ahead.
-    const bool hears = std::ranges::any_of(heard_, [&](const heard_round& h) { return h.said.call <= calls_; });
+    const bool hears =
+        std::ranges::any_of(comparisons_.heard, [&](const heard_round& h) { return h.said.call <= history_.calls(); });
     const bool knows = knows_of_a_difference();
-    if (open_ || (!knows && !hears)) return;
+    if (comparisons_.open || (!knows && !hears)) return;
     // Nobody compares what this rank has been through without comparing, so that there is a difference. Takes part with
     // what differs from anything.
-    exchange({knows ? *differing_ : calls_, 0, std::numeric_limits<std::uint64_t>::max()});
+    exchange({knows ? *differing_.call : history_.calls(), 0, std::numeric_limits<std::uint64_t>::max()});
 }
 
 void call_check::exchange(const hashes& known) {
-    open_ = {.known = known};
+    comparisons_.open = {.known = known};
     finish();
 }
 
 bool call_check::advance() {
-    if (!open_) return true;
-    while (open_->distance < net_.size())
+    std::optional<comparison>& open = comparisons_.open;
+    if (!open) return true;
+    while (open->distance < net_.size())
         if (!finish_round()) return false;
     if (!net_.wire().settled()) return false;  // whoever waits for this rank's last message may wait for long
-    const comparison over = *open_;
-    open_.reset();
-    awaited_ = -1;
-    ++comparisons_;
+    const comparison over = *std::exchange(open, {});
+    ++comparisons_.finished;
     if (over.known.low != over.known.high) report(over.known.call);
-    if (over.agrees_on) agree_on(*over.agrees_on);
+    if (over.agrees_on) agreed_.add(*over.agrees_on);
     return true;
 }
 
 // Returns false while the message of this round has not come.
 bool call_check::finish_round() {
-    comparison& c = *open_;
-    if (!c.told) {
-        say(wrap(net_.rank() + c.distance, net_.size()), order_kind::round, {comparisons_, c.round}, c.known);
-        awaited_ = wrap(net_.rank() - c.distance, net_.size());
-        c.told = true;
-    }
-    router_.take();
-    const auto found = std::find_if(heard_.begin(), heard_.end(), [&](const heard_round& h) {
-        return h.comparison == comparisons_ && h.round == c.round;
-    });
-    if (found == heard_.end()) return false;
+    comparison& c = *comparisons_.open;
+    if (!std::exchange(c.told, true))
+        say(wrap(net_.rank() + c.distance, net_.size()), order_kind::round, {comparisons_.finished, c.round}, c.known);
+    router_.receive();
+    std::vector<heard_round>& heard = comparisons_.heard;
+    const auto found = std::ranges::find_if(
+        heard, [&](const heard_round& h) { return h.comparison == comparisons_.finished && h.round == c.round; });
+    if (found == heard.end()) return false;
     c.known.call = std::min(c.known.call, found->said.call);
     c.known.low = std::min(c.known.low, found->said.low);
     c.known.high = std::max(c.known.high, found->said.high);
-    heard_.erase(found);
+    heard.erase(found);
     c.distance *= 2;
     ++c.round;
     c.told = false;
@@ -144,87 +142,60 @@ void call_check::finish() {
 }
 
 std::chrono::duration<double> call_check::age() noexcept {
-    if (!open_) return {};
+    if (!comparisons_.open) return {};
     const auto now = std::chrono::steady_clock::now();
-    if (open_->since == std::chrono::steady_clock::time_point{}) open_->since = now;
-    return now - open_->since;
+    auto& since = comparisons_.open->since;
+    if (since == std::chrono::steady_clock::time_point{}) since = now;
+    return now - since;
 }
 
 void call_check::add_waits(waiting& all) {
-    if (awaited_ < 0) return;
-    const int peer = callers_rank_[static_cast<std::size_t>(awaited_)];
+    if (!comparisons_.open) return;
+    const auto& [known, round, next, told, agrees_on, since] = *comparisons_.open;
+    const int distance = told ? next : next / 2;  // of the rank whose message came last or comes next
+    if (distance == 0) return;
+    const int awaited = wrap(net_.rank() - distance, net_.size());
+    const int peer = callers_rank_[static_cast<std::size_t>(awaited)];
     all.ranks.insert(peer);
     all.lines.push_back(
         fmt::format("{}: rank {} has not made this call, or waits for a rank that has not; do all "
                     "ranks make the same calls?",
-                    said(calls_), peer));
+                    history_.text_of(history_.calls()), peer));
 }
 
-bool call_check::is_time_to_tell(std::chrono::duration<double> waited) noexcept {
-    if (waited < patience_) return false;
-    const auto now = std::chrono::steady_clock::now();
-    if (now < next_telling_) return false;
-    next_telling_ = now + std::chrono::duration_cast<std::chrono::steady_clock::duration>(patience_ / 4);
-    return true;
-}
-
-// One at a time: a rank that computes for long, again and again, finds no more than one of each other rank.
 void call_check::tell(const call_stamp& stamp, int rank) {
-    if (stamp.number == 0 || rank == net_.rank() || told_.contains(rank)) return;
-    if (std::exchange(last_told_[rank], stamp.number) == stamp.number) return;
-    told_.insert(rank);
-    say(rank, order_kind::stamp, {}, stamp);
+    if (stamp.number != 0 && rank != net_.rank() && told_.tell(rank, stamp.number))
+        say(rank, order_kind::stamp, {}, stamp);
 }
 
-void call_check::take(int from, const control_frame& f) {
+void call_check::receive(int from, const control_frame& f) {
     switch (static_cast<order_kind>(f.kind)) {
-        case order_kind::round: return heard_.push_back({f.epoch, f.number, f.get<hashes>()});
+        case order_kind::round: return comparisons_.heard.push_back({f.epoch, f.number, f.get<hashes>()});
         case order_kind::stamp: say(from, order_kind::stamp_read); return compare_with(f.get<call_stamp>());
-        case order_kind::stamp_read: told_.erase(from); return;
+        case order_kind::stamp_read: return told_.read_by(from);
         case order_kind::difference:
             const auto call = f.get<std::uint64_t>();
-            differing_ = std::min(call, differing_.value_or(call));
+            differing_.call = std::min(call, differing_.call.value_or(call));
     }
 }
 
 void call_check::compare_with(const call_stamp& stamp) {
-    if (stamp.number > calls_) return ahead_.push_back(stamp);
-    const record& own = at(stamp.number);
-    if (own.number != stamp.number || own.after == stamp.history || differing_) return;
-    differing_ = stamp.number;
+    if (stamp.number > history_.calls()) return differing_.ahead.push_back(stamp);
+    const call_history::record& own = history_.at(stamp.number);
+    if (own.number != stamp.number || own.after == stamp.history || differing_.call) return;
+    differing_.call = stamp.number;
     for (int peer = 0; peer < net_.size(); ++peer)
         if (peer != net_.rank()) say(peer, order_kind::difference, {}, stamp.number);
 }
 
-std::string call_check::said(std::uint64_t call) {
-    const record& r = at(call);
-    return fmt::format("{} (call {})", r.words.empty() ? describe(r.call) : r.words, r.number);
-}
-
-// The first call at which ranks came apart, if all still know it; else the earliest that is in question.
-std::uint64_t call_check::earliest_difference(std::uint64_t call) {
-    std::array<call_stamp, std::tuple_size_v<decltype(recent_)>> own{};
-    for (std::size_t i = 0; i < own.size(); ++i) own[i] = {recent_[i].number, recent_[i].after};
-    std::vector<call_stamp> all(own.size() * callers_rank_.size());
-    net_.ranks().gather_all(own.data(), all.data(), sizeof own);
-    std::map<std::uint64_t, std::vector<std::uint64_t>> histories;  // by number of the call
-    for (const call_stamp& stamp : all)
-        if (stamp.number > 0) histories[stamp.number].push_back(stamp.history);
-    bool all_alike_before = false;
-    for (const auto& [number, known] : histories) {
-        if (known.size() != callers_rank_.size()) continue;
-        const bool all_alike = std::adjacent_find(known.begin(), known.end(), std::not_equal_to<>()) == known.end();
-        if (!all_alike && (all_alike_before || number == 1)) return number;
-        all_alike_before = all_alike;
-    }
-    return call;
-}
-
 // All ranks say what they made of it; who no longer knows, of a later one.
 void call_check::report(std::uint64_t call) {
-    call = earliest_difference(call);
-    testimony mine{.before = at(call).before};
-    const std::string text = said(call);
+    const auto own = history_.stamps();
+    std::vector<call_stamp> stamps(own.size() * callers_rank_.size());
+    net_.ranks().gather_all(own.data(), stamps.data(), sizeof own);
+    call = earliest_difference(stamps, callers_rank_.size(), call);
+    testimony mine{.before = history_.at(call).before};
+    const std::string text = history_.text_of(call);
     std::copy_n(text.begin(), std::min(text.size(), mine.text.size() - 1), mine.text.begin());
     std::vector<testimony> all(callers_rank_.size());
     net_.ranks().gather_all(&mine, all.data(), sizeof mine);

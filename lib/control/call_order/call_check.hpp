@@ -1,19 +1,18 @@
 #pragma once
 
-#include <array>
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <unordered_set>
 #include <vector>
 
 #include <terrace/options.hpp>
 
+#include "control/call_order/call_history.hpp"
 #include "control/call_order/signature.hpp"
+#include "control/call_order/told_stamps.hpp"
 #include "control/router.hpp"
 #include "executor/call_stamp.hpp"
 #include "executor/engine.hpp"
@@ -33,13 +32,12 @@ namespace terrace::detail {
 /// it waits for its stamp; one that has made another call at that number tells all, and all compare.
 class call_check final : public control_service {
 public:
-    /// @param callers_rank the callers' numbering by rank of the endpoint
-    /// @param progress moves calls in flight along while this waits: a rank may have to end one before it gets here
-    /// @param watch what whoever waits does where nothing moves, which may throw to end it
-    /// @param patience how long a call waits until it tells its stamp
-    call_check(control_router& router, std::vector<int> callers_rank, options::checking level,
-               std::function<void()> progress, std::function<void()> watch,
-               std::chrono::duration<double> patience = std::chrono::seconds(1));
+    /// @param callers_rank the callers' numbering by rank of the endpoint; must outlive this
+    /// @param o its check and timeout   @param progress moves calls in flight along while this waits: a rank may have
+    /// to end one before it gets here   @param watch what whoever waits does where nothing moves, which may throw to
+    /// end it
+    call_check(control_router& router, const std::vector<int>& callers_rank, const options& o,
+               std::function<void()> progress, std::function<void()> watch);
 
     /// Before a call that is right in itself: returns true if the call may run, and false where it is compared first.
     /// Then advance() says when it may. No comparison may be under way.
@@ -49,7 +47,7 @@ public:
     /// @throws usage_error on all ranks if their calls differ
     bool advance();
     /// The same as start(), and waits. @throws transport_error, and what `watch` does, too
-    void begin(const call_shape& call, std::uint64_t signature);
+    void start_and_wait(const call_shape& call, std::uint64_t signature);
     /// Before something else that all ranks must do together, said in words: it is compared unless the level is `off`.
     /// A call that is refused takes part as such, so that the others do not wait for it.
     /// @param detail for the message alone @throws as above
@@ -63,13 +61,11 @@ public:
     /// Whether listen() has anything to do: at level `every` who waits in a call has compared it.
     bool listens() const noexcept { return level_ == options::checking::first && net_.size() > 1; }
     /// The stamp of the call that was begun last, which its messages carry.
-    call_stamp stamp() const noexcept { return {compares() ? calls_ : 0, history_}; }
-    /// Whether it is time for one who has waited so long in a call to tell its stamp to those that it waits for.
-    bool is_time_to_tell(std::chrono::duration<double> waited) noexcept;
-    /// Tells a stamp to a rank, once.
+    call_stamp stamp() const noexcept { return {compares() ? history_.calls() : 0, history_.hash()}; }
+    /// Which ranks know the stamp of a call that waits for them.
+    told_stamps& told() noexcept { return told_; }
+    /// Tells a stamp to a rank, unless that knows it.
     void tell(const call_stamp& stamp, int rank);
-    /// Whether a stamp may still be under way to a rank that does not read it.
-    bool is_open() const noexcept { return !told_.empty(); }
     /// How long ago this was first asked of the comparison that is under way; 0 where there is none. A rank that waits
     /// asks all the time.
     std::chrono::duration<double> age() noexcept;
@@ -77,50 +73,16 @@ public:
     void add_waits(waiting& all);
 
 private:
-    struct record {
-        std::uint64_t number = 0;  // of calls, from 1
-        std::uint64_t before = 0;  // history_ without it
-        std::uint64_t after = 0;   // and with it
-        call_shape call;
-        std::string words;  // instead of a call
-    };
-
     // The earliest call in question, and the lowest and the highest hash known: what ranks say in a round.
     struct hashes {
         std::uint64_t call = 0, low = 0, high = 0;
     };
-
-    bool compares() const noexcept { return level_ != options::checking::off && net_.size() > 1; }
-    record& count_call(std::uint64_t signature);
-    record& at(std::uint64_t call) noexcept { return recent_[call & (recent_.size() - 1)]; }
-    bool knows_of_a_difference() const noexcept { return differing_ && *differing_ <= calls_; }
-    void take(int from, const control_frame& f) override;
-    void compare_with(const call_stamp& stamp);
-    void exchange(const hashes& known);
-    bool finish_round();
-    void agree_on(std::uint64_t signature);
-    void finish();
-    std::string said(std::uint64_t call);
-    std::uint64_t earliest_difference(std::uint64_t call);
-    [[noreturn]] void report(std::uint64_t call);
-
-    control_router& router_;
-    std::vector<int> callers_rank_;
-    options::checking level_;
-    std::function<void()> progress_, watch_;
-
-    std::uint64_t calls_ = 0;        // begun
-    std::uint16_t comparisons_ = 0;  // finished; wraps around
-    std::uint64_t history_ = 0;      // hash over all calls
-    std::array<record, 64> recent_;  // a rank may be ahead of others where it waits for none of them
-    std::unordered_set<std::uint64_t> agreed_;
-    std::optional<std::uint64_t> last_agreed_;  // begun last: most calls are like the one before
     struct heard_round {
         std::uint16_t comparison = 0;
         std::uint32_t round = 0;
         hashes said;
     };
-    // The comparison that is under way.
+    // A comparison that is under way.
     struct comparison {
         hashes known;
         std::uint32_t round = 0;
@@ -129,17 +91,43 @@ private:
         std::optional<std::uint64_t> agrees_on{};  // signature
         std::chrono::steady_clock::time_point since{};
     };
-    std::optional<comparison> open_;
-    // Stamps of calls that wait for long.
-    std::chrono::duration<double> patience_;
-    std::set<int> told_;                      // ranks that have been told one, and have not answered
-    std::map<int, std::uint64_t> last_told_;  // call, by rank
-    std::chrono::steady_clock::time_point next_telling_{};
-    std::vector<call_stamp> ahead_;           // of calls that this rank has not begun
-    std::optional<std::uint64_t> differing_;  // a call that ranks have made differently
+    // Signatures that ranks have agreed on.
+    struct agreed_calls {
+        std::unordered_set<std::uint64_t> all;
+        std::optional<std::uint64_t> last;  // of the call that was begun last: most calls are like the one before
 
-    int awaited_ = -1;                // rank, while this one compares
-    std::vector<heard_round> heard_;  // of the comparison that comes next, and of the one after it
+        bool contains(std::uint64_t signature) const { return signature == last || all.contains(signature); }
+        void add(std::uint64_t signature);
+    };
+    // What is known of calls that ranks have made differently without comparing them.
+    struct suspicions {
+        std::optional<std::uint64_t> call;  // the earliest one
+        std::vector<call_stamp> ahead;      // stamps of calls that this rank has not begun
+    };
+
+    bool compares() const noexcept { return level_ != options::checking::off && net_.size() > 1; }
+    call_history::record& count_call(std::uint64_t signature);
+    bool knows_of_a_difference() const noexcept { return differing_.call && *differing_.call <= history_.calls(); }
+    void receive(int from, const control_frame& f) override;
+    void compare_with(const call_stamp& stamp);
+    void exchange(const hashes& known);
+    bool finish_round();
+    void finish();
+    [[noreturn]] void report(std::uint64_t call);
+
+    control_router& router_;
+    const std::vector<int>& callers_rank_;
+    options::checking level_;
+    std::function<void()> progress_, watch_;
+    call_history history_;
+    agreed_calls agreed_;
+    told_stamps told_;
+    suspicions differing_;
+    struct {
+        std::uint16_t finished = 0;  // wraps around
+        std::optional<comparison> open;
+        std::vector<heard_round> heard;  // of the comparison that comes next, and of the one after it
+    } comparisons_;
 };
 
 }  // namespace terrace::detail

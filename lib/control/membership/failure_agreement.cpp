@@ -1,11 +1,8 @@
 #include "control/membership/failure_agreement.hpp"
 
 #include <algorithm>
-#include <array>
-#include <tuple>
 #include <utility>
 
-#include "base/hash.hpp"
 #include "base/index.hpp"
 
 namespace terrace::detail {
@@ -39,51 +36,7 @@ int steps_around(const rank_ring& ring) {
 // Parts of the patience: until one who says nothing is passed over, and from one report of who has come to the next.
 constexpr double beats = 32;
 
-// Of a set, whatever the order.
-std::uint64_t add_to_hash(std::uint64_t hash, const testimony_of_failure& t) noexcept {
-    const std::array words{t.rank, t.by, static_cast<int>(t.shows)};
-    return hash ^ hash_of(words.data(), sizeof words);
-}
-
 }  // namespace
-
-failed_ranks judge(const std::set<testimony_of_failure>& known, const std::vector<int>& lines) {
-    failed_ranks failed;
-    std::vector<testimony_of_failure> pairs;
-    std::map<int, std::set<int>> in_reach;
-    for (const testimony_of_failure& t : known) {
-        if (t.shows == evidence::acknowledged) {
-            in_reach[t.rank].insert(t.by);
-            in_reach[t.by].insert(t.rank);
-            continue;
-        }
-        if (is_of_a_pair(t.shows)) {
-            pairs.push_back(t);
-            continue;
-        }
-        const auto [found, is_new] = failed.emplace(t.rank, t.shows);
-        if (!is_new) found->second = std::min(found->second, t.shows);
-    }
-    while (true) {
-        std::erase_if(pairs, [&](const auto& t) { return failed.contains(t.rank) || failed.contains(t.by); });
-        if (pairs.empty()) return failed;
-        std::map<int, std::set<int>> out_of_reach;
-        std::map<int, evidence> surest;
-        for (const testimony_of_failure& t : pairs)
-            for (const auto& [one, other] : {std::pair(t.rank, t.by), std::pair(t.by, t.rank)}) {
-                out_of_reach[one].insert(other);
-                const auto [found, is_new] = surest.emplace(one, t.shows);
-                if (!is_new) found->second = std::min(found->second, t.shows);
-            }
-        const auto blame = [&](const auto& one) {
-            return std::tuple(one.second.size(), lines.empty() ? 0 : -lines[at(one.first)],
-                              -static_cast<int>(in_reach[one.first].size()), one.first);
-        };
-        const auto worst = std::max_element(out_of_reach.begin(), out_of_reach.end(),
-                                            [&](const auto& a, const auto& b) { return blame(a) < blame(b); });
-        failed.emplace(worst->first, surest[worst->first]);
-    }
-}
 
 failure_agreement::failure_agreement(control_router& router, std::chrono::duration<double> patience,
                                      std::vector<int> lines)
@@ -93,29 +46,12 @@ failure_agreement::failure_agreement(control_router& router, std::chrono::durati
     round(epoch_);
 }
 
-void failure_agreement::add(const testimony_of_failure& t) {
-    testimony_of_failure own = t;
-    if (!is_of_a_pair(t.shows) && t.shows != evidence::acknowledged) own.by = t.rank;
-    if (!known_.insert(own).second) return;
-    hash_ = add_to_hash(hash_, own);
-    facts_.push_back(own);
-    pairs_ = pairs_ || is_of_a_pair(own.shows);
-    weighed_ = false;
-    changed_ = clock::now();
-}
-
-bool failure_agreement::is_in_a_pair(int rank) const {
-    return std::any_of(known_.begin(), known_.end(), [&](const testimony_of_failure& t) {
-        return is_of_a_pair(t.shows) && (t.rank == rank || t.by == rank);
-    });
-}
-
 // A verdict of a rank that has failed counts only by way of others: they may have another one, without it.
-void failure_agreement::take(int from, const control_frame& f) {
+void failure_agreement::receive(int from, const control_frame& f) {
     const auto [rank, by, shows, all, hash] = f.get<statement>();
     const testimony_of_failure one{rank, by, static_cast<evidence>(shows)};
     const auto kind = static_cast<membership_kind>(f.kind);
-    if (kind == membership_kind::knows || (kind == membership_kind::decided && all > 0)) add(one);
+    if (kind == membership_kind::knows || (kind == membership_kind::decided && all > 0)) knowledge_.add(one);
     if (static_cast<std::int16_t>(f.epoch - epoch_) < -1) return;  // of a round that all have left
     round_state& r = round(f.epoch);
     if (r.final && kind == membership_kind::knows && !r.told.contains(from)) tell_verdict(from, f.epoch);
@@ -123,51 +59,51 @@ void failure_agreement::take(int from, const control_frame& f) {
     if (kind == membership_kind::come && f.number < r.come.size()) r.come.insert(f.number, f.get<rank_set::block>());
     if (kind == membership_kind::step && f.number < 64)
         r.steps[f.get<std::uint64_t>()].come |= std::uint64_t{1} << f.number;
-    if (kind != membership_kind::decided || failed_.contains(from)) return;
+    if (kind != membership_kind::decided || weighed_.failed.contains(from)) return;
     testimonies& coming = r.coming[hash];
     if (all > 0) coming.insert(one);
     if (coming.size() == all && !r.decided) r.decided = hash;
 }
 
 void failure_agreement::weigh() {
-    failed_ = judge(known_, lines_);
+    weighed_.failed = judge(knowledge_.all(), lines_);
     std::vector<int> hearers, live;
     for (int r = 0; r < net_.size(); ++r) {
-        const auto failed = failed_.find(r);
-        if (failed == failed_.end()) live.push_back(r);
-        if (failed == failed_.end() || r == net_.rank() || failure_of(failed->second) != failure::died)
+        const auto failed = weighed_.failed.find(r);
+        if (failed == weighed_.failed.end()) live.push_back(r);
+        if (failed == weighed_.failed.end() || r == net_.rank() || failure_of(failed->second) != failure::died)
             hearers.push_back(r);
     }
-    hearers_ = rank_ring(std::move(hearers), net_.rank());
-    all_live_ = rank_ring(std::move(live), net_.rank());
-    weighed_ = true;
+    weighed_.hearers = rank_ring(std::move(hearers), net_.rank());
+    weighed_.live = rank_ring(std::move(live), net_.rank());
+    weighed_.facts = knowledge_.facts().size();
 }
 
 // Ranks 1, 2, 4 ... ahead and behind. Where the next ones say nothing, some more behind them, one each beat.
 std::vector<int> failure_agreement::contacts() {
     const auto waited = now().began ? clock::now() - *now().began : clock::duration();
     int reach = 1;
-    while (reach < hearers_.log() && waited > patience_ / beats * reach) ++reach;
+    while (reach < weighed_.hearers.log() && waited > patience_ / beats * reach) ++reach;
     std::set<int> ranks;
     for (const int way : {1, -1}) {
-        for (int d = 1; d <= hearers_.size() / 2; d *= 2) ranks.insert(hearers_.at_distance(way * d));
-        for (int d = 2; d <= reach && !has_come(hearers_.at_distance(way * (d - 1))); ++d)
-            ranks.insert(hearers_.at_distance(way * d));
+        for (int d = 1; d <= weighed_.hearers.size() / 2; d *= 2) ranks.insert(weighed_.hearers.at_distance(way * d));
+        for (int d = 2; d <= reach && !has_come(weighed_.hearers.at_distance(way * (d - 1))); ++d)
+            ranks.insert(weighed_.hearers.at_distance(way * d));
     }
     ranks.erase(net_.rank());
     return {ranks.begin(), ranks.end()};
 }
 
 bool failure_agreement::advance(bool all_come) {
-    if (!weighed_) weigh();
+    if (weighed_.facts != knowledge_.facts().size()) weigh();
     if (now().final) return true;
-    if (known_.empty() && !all_come) return false;
+    if (knowledge_.all().empty() && !all_come) return false;
     // Who adopts a verdict must not say first that it knows more.
     if (now().decided) {
         decide(now().coming[*now().decided]);
     } else {
         speak(all_come);
-        if (is_agreed(all_come)) decide(known_);
+        if (is_agreed(all_come)) decide(knowledge_.all());
     }
     return now().final.has_value();
 }
@@ -182,8 +118,8 @@ void failure_agreement::speak(bool all_come) {
         contact& c = contacts_[peer];
         if (!std::exchange(c.greeted, true))
             say(peer, membership_kind::come, {epoch_, static_cast<std::uint32_t>(block)}, come[block]);
-        for (; c.told < facts_.size(); ++c.told)
-            say(peer, membership_kind::knows, {.epoch = epoch_}, statement_of(facts_[c.told]));
+        for (; c.told < knowledge_.facts().size(); ++c.told)
+            say(peer, membership_kind::knows, {.epoch = epoch_}, statement_of(knowledge_.facts()[c.told]));
     }
     say_steps();
     if (all_come) say_who_has_come(whom);
@@ -191,12 +127,12 @@ void failure_agreement::speak(bool all_come) {
 
 // A step says: this rank, and those behind it that the waves before lead to, know the same.
 void failure_agreement::say_steps() {
-    if (failed_.contains(net_.rank())) return;
-    step_bits& steps = now().steps[hash_];
+    if (weighed_.failed.contains(net_.rank())) return;
+    step_bits& steps = now().steps[knowledge_.hash()];
     const auto may_say = [&](int step) { return (~steps.come & before(step - step % steps_in_wave)) == 0; };
-    for (int& s = steps.said; s < steps_around(all_live_) && may_say(s); ++s)
-        say(all_live_.at_distance(distance_of(s)), membership_kind::step, {epoch_, static_cast<std::uint32_t>(s)},
-            hash_);
+    for (int& s = steps.said; s < steps_around(weighed_.live) && may_say(s); ++s)
+        say(weighed_.live.at_distance(distance_of(s)), membership_kind::step, {epoch_, static_cast<std::uint32_t>(s)},
+            knowledge_.hash());
 }
 
 // So that each can name all that have not.
@@ -215,11 +151,11 @@ void failure_agreement::say_who_has_come(const std::vector<int>& whom) {
 }
 
 bool failure_agreement::is_agreed(bool all_come) {
-    const bool is_out = failed_.contains(net_.rank());
-    if (pairs_ && expects_more_ && !all_come) return false;
-    if ((!all_come || is_out) && clock::now() - changed_ > patience_) return true;
+    const bool is_out = weighed_.failed.contains(net_.rank());
+    if (knowledge_.has_pairs() && expects_more_ && !all_come) return false;
+    if ((!all_come || is_out) && clock::now() - knowledge_.changed() > patience_) return true;
     if (is_out) return false;
-    return (~now().steps[hash_].come & before(steps_around(all_live_))) == 0;
+    return (~now().steps[knowledge_.hash()].come & before(steps_around(weighed_.live))) == 0;
 }
 
 void failure_agreement::decide(const testimonies& final) {
@@ -231,8 +167,7 @@ void failure_agreement::decide(const testimonies& final) {
 void failure_agreement::tell_verdict(int peer, std::uint16_t epoch) {
     round_state& r = round(epoch);
     r.told.insert(peer);
-    std::uint64_t hash = 0;
-    for (const testimony_of_failure& t : *r.final) hash = add_to_hash(hash, t);
+    const std::uint64_t hash = hash_of_all(*r.final);
     const auto all = static_cast<std::uint32_t>(r.final->size());
     for (const testimony_of_failure& t : *r.final)
         say(peer, membership_kind::decided, {.epoch = epoch}, statement_of(t, all, hash));
@@ -243,7 +178,7 @@ void failure_agreement::next_round() {
     rounds_.erase(static_cast<std::uint16_t>(epoch_++ - 1));
     verdict_.clear();
     for (auto& [rank, c] : contacts_) c.greeted = false;
-    changed_ = clock::now();
+    knowledge_.set_changed();
 }
 
 bool failure_agreement::has_come(int rank) const {
@@ -254,7 +189,7 @@ bool failure_agreement::has_come(int rank) const {
 std::vector<int> failure_agreement::silent() const {
     std::vector<int> ranks;
     for (int peer = 0; peer < net_.size(); ++peer)
-        if (peer != net_.rank() && !failed_.contains(peer) && !has_come(peer)) ranks.push_back(peer);
+        if (peer != net_.rank() && !weighed_.failed.contains(peer) && !has_come(peer)) ranks.push_back(peer);
     return ranks;
 }
 

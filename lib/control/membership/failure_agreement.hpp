@@ -7,30 +7,12 @@
 #include <set>
 #include <vector>
 
+#include "control/membership/failure_knowledge.hpp"
 #include "control/membership/rank_ring.hpp"
 #include "control/membership/rank_set.hpp"
 #include "control/router.hpp"
-#include "transport/liveness.hpp"
 
 namespace terrace::detail {
-
-/// Something that a rank has found out about another one. Ranks are the plan's.
-struct testimony_of_failure {
-    int rank = 0;  ///< of which it is
-    int by = 0;    ///< who has found it; `rank` itself where any rank would find the same
-    evidence shows = evidence::process_ended;
-
-    friend auto operator<=>(const testimony_of_failure&, const testimony_of_failure&) = default;
-};
-
-/// Ranks that have failed, and what shows it.
-using failed_ranks = std::map<int, evidence>;
-
-/// Returns who has failed by what is known. If two ranks cannot reach each other it is the one that is in most such
-/// pairs; of two with equally many the one with fewer lines, since more of them are cut; then the one that fewer ranks
-/// reach, then the higher one. So both sides of a cut say the same.
-/// @param lines liveness::lines, by rank
-failed_ranks judge(const std::set<testimony_of_failure>& known, const std::vector<int>& lines = {});
 
 /// Lets all ranks that reach one another name the same failed ranks, also when more fail meanwhile: the page on control
 /// messages has the protocol. Each rank has some 2 lg P contacts, which follow from what it knows.
@@ -44,17 +26,14 @@ failed_ranks judge(const std::set<testimony_of_failure>& known, const std::vecto
 /// they may agree that none has failed.
 class failure_agreement final : public control_service {
 public:
-    using clock = std::chrono::steady_clock;
+    using clock = failure_knowledge::clock;
 
     /// @param lines as judge() has it
     failure_agreement(control_router& router, std::chrono::duration<double> patience, std::vector<int> lines = {});
 
     /// Adds what this rank has found out.
-    void add(const testimony_of_failure& t);
-    /// Whether it is in question who is out of reach: then it counts who is not.
-    bool asks_who_is_in_reach() const noexcept { return pairs_; }
-    /// Whether a rank is one of two that do not reach each other, by what this rank knows.
-    bool is_in_a_pair(int rank) const;
+    void add(const testimony_of_failure& t) { knowledge_.add(t); }
+    const failure_knowledge& knowledge() const noexcept { return knowledge_; }
     /// Says whether this rank may find out more soon. Then it names nobody yet of whom some say that they cannot reach
     /// them: who of a pair is to blame depends on how many others say so.
     void expect_more(bool expects) noexcept { expects_more_ = expects; }
@@ -65,7 +44,7 @@ public:
     /// Returns the verdict of the round; empty where there is none yet.
     const failed_ranks& verdict() const noexcept { return verdict_; }
     /// Returns who has failed by what this rank knew in the last advance().
-    const failed_ranks& failed() const noexcept { return failed_; }
+    const failed_ranks& failed() const noexcept { return weighed_.failed; }
     /// Begins the next round, in which all is known that was before.
     void next_round();
     /// Whether a rank takes part in this round, as far as this one has heard.
@@ -94,11 +73,11 @@ private:
         clock::time_point next_said;
     };
     struct contact {
-        std::size_t told = 0;  // of facts_
+        std::size_t told = 0;  // facts
         bool greeted = false;  // in this round
     };
 
-    void take(int from, const control_frame& f) override;
+    void receive(int from, const control_frame& f) override;
     void weigh();
     std::vector<int> contacts();
     void speak(bool all_come);
@@ -112,15 +91,14 @@ private:
 
     std::chrono::duration<double> patience_;
     std::vector<int> lines_;
-    testimonies known_;
-    std::vector<testimony_of_failure> facts_;  // known_, in the order of arrival
-    bool pairs_ = false;                       // there are some in known_
+    failure_knowledge knowledge_;
     bool expects_more_ = false;
-    std::uint64_t hash_ = 0;        // of known_
-    clock::time_point changed_{};   // known_
-    bool weighed_ = false;          // all below follows from known_
-    failed_ranks failed_;           // judge(known_)
-    rank_ring hearers_, all_live_;  // ranks that have not died, and that have not failed, this one among them
+    // What follows from knowledge_.
+    struct {
+        std::size_t facts = 0;    // of these
+        failed_ranks failed;      // judge()
+        rank_ring hearers, live;  // ranks that have not died, and that have not failed, this one among them
+    } weighed_;
     std::map<int, contact> contacts_;
     std::uint16_t epoch_ = 0;                      // wraps around
     std::map<std::uint16_t, round_state> rounds_;  // the last one, this one, and those that others are in already

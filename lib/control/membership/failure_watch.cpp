@@ -37,8 +37,8 @@ std::string_view words_for(evidence by) {
 
 std::vector<int> lines_of(endpoint& net) {
     std::vector<int> lines;
-    if (net.by().watch)
-        for (const int member : net.ranks().members()) lines.push_back(net.by().watch->lines(member));
+    if (net.base().watch)
+        for (const int member : net.ranks().members()) lines.push_back(net.base().watch->lines(member));
     return lines;
 }
 
@@ -74,19 +74,19 @@ bool failure_watch::look_anew() {
 
 void failure_watch::look_around(const std::function<bool(int)>& awaits) {
     if (!net_.wire().lost().empty()) look_for_lost();
-    if (net_.by().watch) ask_liveness(awaits);
+    if (net_.base().watch) ask_liveness(awaits);
 }
 
 void failure_watch::ask_liveness(const std::function<bool(int)>& awaits) {
     found_.clear();
-    agreement_.expect_more(net_.by().watch->look(found_));
+    agreement_.expect_more(net_.base().watch->look(found_));
     for (const sighting& s : found_) {
-        if (s.by == evidence::acknowledged && !agreement_.asks_who_is_in_reach()) continue;
+        if (s.by == evidence::acknowledged && !agreement_.knowledge().has_pairs()) continue;
         const auto found = rank_of_member_.find(s.rank);
         if (found == rank_of_member_.end()) continue;
         const bool left = s.by == evidence::process_left || s.by == evidence::has_left;
         const bool is_missed = s.by == evidence::process_left && awaits(found->second);
-        if (left && !is_missed && !agreement_.is_in_a_pair(found->second)) continue;
+        if (left && !is_missed && !agreement_.knowledge().is_in_a_pair(found->second)) continue;
         agreement_.add({.rank = found->second, .by = net_.rank(), .shows = left ? evidence::process_left : s.by});
     }
 }
@@ -104,8 +104,8 @@ void failure_watch::look_for_lost() {
 std::vector<failed_rank> failure_watch::failed() const {
     std::vector<failed_rank> failed;
     for (const auto& [rank, by] : agreement_.verdict()) {
-        const liveness* watch = net_.by().watch.get();
-        const int member = net_.by().ranks.members()[at(rank)];
+        const liveness* watch = net_.base().watch.get();
+        const int member = net_.base().ranks.members()[at(rank)];
         std::string noticed(rank == net_.rank() ? "so other ranks say of this one" : words_for(by));
         if (watch != nullptr && rank != net_.rank() && is_of_a_pair(by)) noticed += ", " + watch->way(member);
         failed.push_back({.rank = callers_rank_[at(rank)],
@@ -123,7 +123,7 @@ void failure_watch::tell_network() const {
         failed.push_back(net_.ranks().members()[at(rank)]);
         if (failure_of(by) == failure::died) dead.push_back(failed.back());
     }
-    net_.by().net->lose(failed, dead);
+    net_.base().net->lose(failed, dead);
 }
 
 void failure_watch::raise(std::vector<std::string> waits) const {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <terrace/options.hpp>
@@ -21,7 +22,7 @@ public:
                   std::chrono::duration<double> failure_timeout);
 
     /// Whether somebody looks at the processes of the job.
-    bool sees_all() const noexcept { return net_.by().watch != nullptr; }
+    bool sees_all() const noexcept { return net_.base().watch != nullptr; }
     /// Whether it is time for look(), for a rank that has waited so long.
     bool has_work(std::chrono::duration<double> waited) noexcept;
     /// Looks around. Control messages must have been taken. Returns true once ranks have agreed on who has failed.
@@ -36,6 +37,10 @@ public:
     /// may be that none has failed. Ranks that go on with calls then begin the next round by this, too.
     void agree_anew() { agreement_.next_round(); }
     bool look_anew();
+    /// Says that all ranks that have not failed have agreed on the verdict, by look_anew().
+    void note_all_agree() noexcept { all_agree_ = true; }
+    /// Returns whether that has been said, once.
+    bool take_all_agree() noexcept { return std::exchange(all_agree_, false); }
     /// failure_agreement::silent
     std::vector<int> silent() const { return agreement_.silent(); }
     /// The ranks of the verdict, by ascending rank, in the caller's numbering.
@@ -60,6 +65,7 @@ private:
     std::vector<sighting> found_;                  // by the last look
     std::map<int, clock::time_point> lost_since_;  // by peer
     clock::time_point next_look_{};
+    bool all_agree_ = false;
 };
 
 }  // namespace terrace::detail

@@ -11,7 +11,7 @@
 
 namespace terrace::detail {
 
-void point_to_point::take(int from, const control_frame& f) {
+void point_to_point::receive(int from, const control_frame& f) {
     const auto what = static_cast<kind>(f.kind);
     const auto said = f.get<description>();
     if (what == kind::grant) return void(granted_.emplace_back(said.message, f.number));
@@ -29,7 +29,7 @@ bool point_to_point::matches(const operation& receive, const envelope& e) const 
 void point_to_point::arrived(std::shared_ptr<envelope> e) {
     moved_ = true;
     const auto found =
-        std::find_if(receives_.begin(), receives_.end(), [&](std::uint64_t r) { return matches(active_.at(r), *e); });
+        std::find_if(receives_.begin(), receives_.end(), [&](std::uint64_t r) { return matches(operations_[r], *e); });
     if (found == receives_.end()) {
         unexpected_.push_back(std::move(e));
         return;
@@ -46,19 +46,19 @@ std::string point_to_point::objection(const operation& receive, const envelope& 
     const auto type = static_cast<element_type>(e.said.type);
     if (type == receive.what.type && e.said.bytes <= receive.what.bytes) return {};
     return fmt::format("recv: the message of rank {} with tag {} has {}, but the buffer {}; the message is lost",
-                       callers_rank_[at(e.from)], e.tag, text(e.said.bytes, type),
+                       operations_.callers_rank(e.from), e.tag, text(e.said.bytes, type),
                        type == receive.what.type ? fmt::format("has room for {}", receive.what.bytes / size_of(type))
                                                  : "is of " + text(receive.what.bytes, receive.what.type));
 }
 
 // The pair has matched. From here on the receive waits for this message alone.
 void point_to_point::deliver(std::uint64_t number, const std::shared_ptr<envelope>& e) {
-    operation& o = active_.at(number);
+    operation& o = operations_[number];
     o.source = e->from;
     o.bytes = e->said.bytes;
     o.sender = e->said.message;
     const std::string wrong = objection(o, *e);
-    if (!wrong.empty()) errors_.emplace(number, wrong);
+    if (!wrong.empty()) operations_.fail(number, wrong);
     const int from = e->from;
     if (e->how == kind::eager) {
         if (e->here) take_copy(number, *e);
@@ -99,10 +99,10 @@ void point_to_point::post_eager(const std::shared_ptr<envelope>& e, std::uint64_
         const std::shared_ptr<envelope> next = waiting.front();
         waiting.pop_front();
         next->posted = true;
-        const bool direct = next == e && receive != 0 && !errors_.contains(receive);
+        const bool direct = next == e && receive != 0 && !operations_.has_failed(receive);
         if (next == e) e->receive = receive;
         if (!direct) next->copy.resize(next->said.bytes);
-        std::byte* to = direct ? active_.at(receive).to : next->copy.data();
+        std::byte* to = direct ? operations_[receive].to : next->copy.data();
         eager_waiting_.push_back({next->from, to, next->said.bytes, direct ? nullptr : next, receive});
         moved_ = true;
         if (next == e) return;
@@ -110,7 +110,8 @@ void point_to_point::post_eager(const std::shared_ptr<envelope>& e, std::uint64_
 }
 
 void point_to_point::take_copy(std::uint64_t number, envelope& e) noexcept {
-    if (!errors_.contains(number) && e.said.bytes > 0) std::memcpy(active_.at(number).to, e.copy.data(), e.said.bytes);
+    if (!operations_.has_failed(number) && e.said.bytes > 0)
+        std::memcpy(operations_[number].to, e.copy.data(), e.said.bytes);
     end(number);
 }
 

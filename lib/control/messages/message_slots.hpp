@@ -31,8 +31,11 @@ public:
             for (int i = 0; i < sizes[p]; ++i) free_[p].push_back(next++);
     }
     bool has(pool from) const noexcept { return !free_[from].empty(); }
+    int in_use(pool from) const noexcept { return sizes[from] - static_cast<int>(free_[from].size()); }
+    /// Returns the memory for a copy that a slot of eager_out sends.
+    std::vector<std::byte>& copy_of(int slot) noexcept { return copies_[static_cast<std::size_t>(slot)]; }
     /// Returns a slot, 0 ... all - 1; -1: none is left.
-    int take(pool from, std::uint64_t operation, std::shared_ptr<Copied> copied = {}) noexcept {
+    int acquire(pool from, std::uint64_t operation, std::shared_ptr<Copied> copied = {}) noexcept {
         if (free_[from].empty()) return -1;
         const int slot = free_[from].back();
         free_[from].pop_back();
@@ -49,6 +52,7 @@ public:
 private:
     std::array<std::vector<int>, pools> free_;
     std::vector<use> uses_;
+    std::array<std::vector<std::byte>, sizes[eager_out]> copies_;  // by slot of eager_out, which are the first
 };
 
 }  // namespace terrace::detail

@@ -20,9 +20,7 @@ point_to_point::point_to_point(control_router& router, int first_slot, const std
                                recorder& events)
     : control_service(router, service::messages),
       first_slot_(first_slot),
-      callers_rank_(callers_rank),
-      events_(events),
-      copies_(at(eager_copies)) {}
+      operations_(net_.rank(), callers_rank, events) {}
 
 std::size_t point_to_point::pieces_of(std::size_t bytes) const noexcept {
     const std::size_t most = net_.segment() > 0 ? net_.segment() : std::size_t{1} << 30;
@@ -36,37 +34,19 @@ std::size_t point_to_point::piece_bytes(std::size_t bytes) const noexcept {
 
 // ---- operations -----------------------------------------------------------------------------------------------------
 
-std::uint64_t point_to_point::begin(operation o) {
-    if (events_.keeps_everything()) {
-        const auto unused = std::find(rows_.begin(), rows_.end(), false);
-        o.row = static_cast<int>(unused - rows_.begin());
-        if (unused == rows_.end()) rows_.push_back(true);
-        else *unused = true;
-        o.since = std::chrono::steady_clock::now();
-    }
-    active_.emplace(++numbers_, o);
+std::uint64_t point_to_point::send(const callers_message& m, const void* from) {
+    const std::uint64_t number =
+        operations_.begin({.what = m, .sends = true, .from = static_cast<const std::byte*>(from)});
     net_.expect_control(true);
-    return numbers_;
-}
-
-std::uint64_t point_to_point::send(const message& m, const void* from) {
-    operation o;
-    o.what = m;
-    o.sends = true;
-    o.from = static_cast<const std::byte*>(from);
-    const std::uint64_t number = begin(o);
     dispatch(number);
     return number;
 }
 
-std::uint64_t point_to_point::recv(const message& m, void* to, received* result) {
-    operation o;
-    o.what = m;
-    o.to = static_cast<std::byte*>(to);
-    o.result = result;
-    const std::uint64_t number = begin(o);
+std::uint64_t point_to_point::recv(const callers_message& m, void* to, received* result) {
+    const std::uint64_t number = operations_.begin({.what = m, .to = static_cast<std::byte*>(to), .result = result});
+    net_.expect_control(true);
     const auto found = std::find_if(unexpected_.begin(), unexpected_.end(),
-                                    [&](const auto& e) { return matches(active_.at(number), *e); });
+                                    [&](const auto& e) { return matches(operations_[number], *e); });
     if (found == unexpected_.end()) {
         receives_.push_back(number);
         return number;
@@ -77,44 +57,23 @@ std::uint64_t point_to_point::recv(const message& m, void* to, received* result)
     return number;
 }
 
-std::string point_to_point::take_error(std::uint64_t number) {
-    const auto found = errors_.find(number);
-    if (found == errors_.end()) return {};
-    std::string text = std::move(found->second);
-    errors_.erase(found);
-    return text;
-}
-
+// Its trace may lack memory.
 void point_to_point::end(std::uint64_t number) noexcept {
-    const auto found = active_.find(number);
-    operation& o = found->second;
-    if (!o.sends && o.result != nullptr)
-        *o.result = {callers_rank_[at(o.source)], static_cast<std::int64_t>(o.bytes / size_of(o.what.type))};
-    if (o.row >= 0) net_.wire().or_fail([&] { add_to_trace(o); });
-    active_.erase(found);
-    net_.expect_control(!active_.empty());
+    net_.wire().or_fail([&] { operations_.end(number); });
+    net_.expect_control(!operations_.empty());
     moved_ = true;
-}
-
-void point_to_point::add_to_trace(const operation& o) {
-    rows_[at(o.row)] = false;
-    const int peer = callers_rank_[at(o.sends ? o.what.rank : o.source)];
-    events_.add({fmt::format("messages {}", o.row),
-                 fmt::format("{} rank {}, tag {}, {} bytes", o.sends ? "send to" : "recv from", peer, o.what.tag,
-                             o.sends ? o.what.bytes : o.bytes),
-                 o.since, std::chrono::steady_clock::now()});
 }
 
 // ---- sending --------------------------------------------------------------------------------------------------------
 
 void point_to_point::dispatch(std::uint64_t number) {
-    const operation o = active_.at(number);
+    const operation o = operations_[number];
     peer_state& p = peers_[o.what.rank];
     const bool self = o.what.rank == net_.rank();
     kind how = p.credits > 0 && o.what.bytes <= inline_bytes ? kind::inlined : kind::rendezvous;
     int slot = -1;
     if (how == kind::rendezvous && p.credits > 0 && o.what.bytes <= eager_bytes) {
-        slot = self ? 0 : slots_.take(slots::eager_out, number);
+        slot = self ? 0 : slots_.acquire(slots::eager_out, number);
         if (slot >= 0) how = kind::eager;
     }
     if (how != kind::rendezvous) {
@@ -126,9 +85,8 @@ void point_to_point::dispatch(std::uint64_t number) {
     if (self) return keep_for_self(o, how, d);
     say(o.what.rank, how, {.number = static_cast<std::uint32_t>(o.what.tag)}, d);
     if (how != kind::eager) return;
-    std::vector<std::byte>& copy = copies_[at(slot)];
+    std::vector<std::byte>& copy = slots_.copy_of(slot);
     copy.assign(o.from, o.from + o.what.bytes);
-    ++eager_in_flight_;
     net_.send(wire_slot(slot), o.what.rank, eager_tag, copy.data(), copy.size());
 }
 
@@ -148,11 +106,11 @@ void point_to_point::tell(int peer, kind what, std::uint64_t number, std::uint64
 
 // Posts pieces of a receive and lets the sender send as many.
 void point_to_point::grow(std::uint64_t number) {
-    operation& o = active_.at(number);
+    operation& o = operations_[number];
     const std::size_t each = piece_bytes(o.bytes), all = pieces_of(o.bytes);
     std::uint64_t more = 0;
     while (o.posted < all && o.posted - o.over < most_pieces) {
-        const int slot = slots_.take(slots::pieces_in, number);
+        const int slot = slots_.acquire(slots::pieces_in, number);
         if (slot < 0) break;
         const std::size_t begin = o.posted++ * each;
         net_.recv(wire_slot(slot), o.source, piece_tag, o.to + begin, std::min(each, o.bytes - begin));
@@ -166,7 +124,7 @@ void point_to_point::grow(std::uint64_t number) {
 bool point_to_point::progress() {
     for (std::size_t n = eager_waiting_.size(); n > 0 && slots_.has(slots::eager_in); --n) {
         eager_receive& next = eager_waiting_.front();
-        const int slot = slots_.take(slots::eager_in, next.receive, next.copied);
+        const int slot = slots_.acquire(slots::eager_in, next.receive, next.copied);
         net_.recv(wire_slot(slot), next.peer, eager_tag, next.to, next.bytes);
         eager_waiting_.pop_front();
         moved_ = true;
@@ -178,9 +136,9 @@ bool point_to_point::progress() {
     }
     while (!granted_.empty() && slots_.has(slots::pieces_out)) {
         auto& [number, count] = granted_.front();
-        operation& o = active_.at(number);
+        operation& o = operations_[number];
         const std::size_t each = piece_bytes(o.what.bytes), begin = o.posted++ * each;
-        const int slot = slots_.take(slots::pieces_out, number);
+        const int slot = slots_.acquire(slots::pieces_out, number);
         net_.send(wire_slot(slot), o.what.rank, piece_tag, o.from + begin, std::min(each, o.what.bytes - begin));
         if (--count == 0) granted_.pop_front();
         moved_ = true;
@@ -190,57 +148,18 @@ bool point_to_point::progress() {
 
 void point_to_point::complete(int wire_slot) noexcept {
     const auto [number, copied, from] = slots_.release(wire_slot - first_slot_);
-    if (from == slots::eager_out) {
-        --eager_in_flight_;
-        return;
-    }
+    if (from == slots::eager_out) return;
     if (from == slots::eager_in) {
         if (!copied) return end(number);
         copied->here = true;
         if (copied->receive != 0) take_copy(copied->receive, *copied);
         return;
     }
-    operation& o = active_.at(number);
+    operation& o = operations_[number];
     const std::size_t all = pieces_of(o.sends ? o.what.bytes : o.bytes);
     if (++o.over == all) end(number);
     else if (!o.sends && o.posted < all && std::find(growing_.begin(), growing_.end(), number) == growing_.end())
         net_.wire().or_fail([&, again = number] { growing_.push_back(again); });
-}
-
-// ---- waiting --------------------------------------------------------------------------------------------------------
-
-void point_to_point::await(std::uint64_t number) {
-    if (number != 0) awaited_.emplace(number, std::chrono::steady_clock::now());
-}
-
-std::chrono::duration<double> point_to_point::age() const noexcept {
-    std::chrono::duration<double> longest{};
-    for (const auto& [number, since] : awaited_)
-        if (!done(number))
-            longest = std::max<std::chrono::duration<double>>(longest, std::chrono::steady_clock::now() - since);
-    return longest;
-}
-
-void point_to_point::add_waits(waiting& all) const {
-    for (const auto& [number, since] : awaited_)
-        if (const auto found = active_.find(number); found != active_.end()) add_wait(found->second, all);
-}
-
-void point_to_point::add_wait(const operation& o, waiting& all) const {
-    const int peer = o.sends ? o.what.rank : o.source >= 0 ? o.source : o.what.rank;
-    if (peer == any_source) {
-        all.ranks.insert(callers_rank_.begin(), callers_rank_.end());
-        all.ranks.erase(callers_rank_[at(net_.rank())]);
-        all.lines.push_back(fmt::format("recv from any rank, tag {}: no rank has sent it", o.what.tag));
-        return;
-    }
-    const int rank = callers_rank_[at(peer)];
-    all.ranks.insert(rank);
-    const char* state = o.sends         ? "it has not received all of it"
-                        : o.source >= 0 ? "not all has come"
-                                        : "it has not sent it";
-    all.lines.push_back(
-        fmt::format("{} rank {}, tag {}: {}", o.sends ? "send to" : "recv from", rank, o.what.tag, state));
 }
 
 }  // namespace terrace::detail

@@ -15,6 +15,7 @@
 #include <terrace/message.hpp>
 #include <terrace/types.hpp>
 
+#include "control/messages/message_operations.hpp"
 #include "control/messages/message_slots.hpp"
 #include "control/router.hpp"
 #include "executor/engine.hpp"
@@ -49,25 +50,15 @@ public:
     /// @param events gets a slice for each operation
     point_to_point(control_router& router, int first_slot, const std::vector<int>& callers_rank, recorder& events);
 
-    /// A message at one end. `rank` is the other end's, any_source where a receive accepts all.
-    struct message {
-        int rank = 0, tag = 0;
-        element_type type = element_type::float32;
-        std::size_t bytes = 0;  ///< of the message, or the most that a receive accepts
-    };
-
     /// Starts a send or a receive. The memory belongs to it until it is done. @param result is set when it is; or null
     /// @returns its number, from 1
-    std::uint64_t send(const message& m, const void* from);
-    std::uint64_t recv(const message& m, void* to, received* result);
+    std::uint64_t send(const callers_message& m, const void* from);
+    std::uint64_t recv(const callers_message& m, void* to, received* result);
 
-    bool done(std::uint64_t number) const noexcept { return !active_.contains(number); }
-    /// Returns what was wrong with an operation that is done, once; empty if nothing was.
-    std::string take_error(std::uint64_t number);
-    /// True if no operation is in flight.
-    bool idle() const noexcept { return active_.empty(); }
+    message_operations& operations() noexcept { return operations_; }
+    const message_operations& operations() const noexcept { return operations_; }
     /// True once everything that was copied has left.
-    bool sent() const noexcept { return eager_in_flight_ == 0; }
+    bool sent() const noexcept { return slots_.in_use(slots::eager_out) == 0; }
 
     /// Posts what has waited for a slot. Returns true if anything happened.
     bool progress();
@@ -75,31 +66,10 @@ public:
     /// Receives all copied messages that nobody has asked for, so that their senders need not wait for this rank.
     void drain();
 
-    /// Says that a caller now waits for this operation, for age() and add_waits(). Does nothing for 0.
-    void await(std::uint64_t number);
-    /// Says that it waits no more.
-    void stop_awaiting(std::uint64_t number) noexcept { awaited_.erase(number); }
-    /// Returns how long a caller has waited.
-    std::chrono::duration<double> age() const noexcept;
-    /// Adds what the operations wait for that callers wait for.
-    void add_waits(waiting& all) const;
-
 private:
     using kind = message_kind;
+    using operation = message_operation;
 
-    struct operation {
-        message what;
-        bool sends = false;
-        const std::byte* from = nullptr;  // of a send
-        std::byte* to = nullptr;          // of a receive
-        received* result = nullptr;
-        std::size_t bytes = 0;  // of the message, once a receive has its envelope
-        int source = -1;
-        std::uint64_t sender = 0;          // number of the send by rendezvous at the other end
-        std::size_t posted = 0, over = 0;  // pieces of a rendezvous
-        int row = -1;                      // of the trace
-        std::chrono::steady_clock::time_point since{};
-    };
     // What a control message says of a caller's message; all but its number is of an envelope.
     struct description {
         std::uint64_t message = 0;  // the sender's number
@@ -130,8 +100,7 @@ private:
         std::shared_ptr<envelope> copied;  // or
         std::uint64_t receive;
     };
-    void take(int from, const control_frame& f) override;
-    std::uint64_t begin(operation o);
+    void receive(int from, const control_frame& f) override;
     void dispatch(std::uint64_t number);
     void keep_for_self(const operation& o, kind how, const description& d);
     void arrived(std::shared_ptr<envelope> e);
@@ -143,8 +112,6 @@ private:
     void take_copy(std::uint64_t number, envelope& e) noexcept;
     void grow(std::uint64_t number);
     void end(std::uint64_t number) noexcept;
-    void add_to_trace(const operation& o);
-    void add_wait(const operation& o, waiting& all) const;
     void tell(int peer, kind what, std::uint64_t number, std::uint64_t count = 0);
 
     std::size_t piece_bytes(std::size_t bytes) const noexcept;
@@ -152,11 +119,7 @@ private:
     int wire_slot(int slot) const noexcept { return first_slot_ + slot; }
 
     const int first_slot_;
-    const std::vector<int>& callers_rank_;
-    recorder& events_;
-    std::uint64_t numbers_ = 0;
-    std::map<std::uint64_t, operation> active_;
-    std::map<std::uint64_t, std::string> errors_;
+    message_operations operations_;
     std::list<std::uint64_t> receives_;  // posted and not matched, in order
     envelopes unexpected_;               // in the order of arrival
     std::map<int, peer_state> peers_;
@@ -164,11 +127,7 @@ private:
     std::deque<std::pair<std::uint64_t, std::size_t>> granted_;  // sends by rendezvous, and how many pieces
     std::deque<std::uint64_t> growing_;                          // receives by rendezvous that have pieces to post
     slots slots_;
-    std::vector<std::vector<std::byte>> copies_;  // by slot of eager_out
-    int eager_in_flight_ = 0;
-    std::vector<bool> rows_;  // of the trace, by number: in use
     bool moved_ = false;
-    std::map<std::uint64_t, std::chrono::steady_clock::time_point> awaited_;  // since when
 };
 
 }  // namespace terrace::detail

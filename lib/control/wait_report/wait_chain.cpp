@@ -15,7 +15,7 @@ constexpr double patience = 1.0 / 64;
 wait_chain::wait_chain(control_router& router, std::chrono::duration<double> timeout)
     : control_service(router, service::wait_report), timeout_(timeout) {}
 
-void wait_chain::take(int from, const control_frame& f) {
+void wait_chain::receive(int from, const control_frame& f) {
     const auto kind = static_cast<wait_kind>(f.kind);
     if (kind == wait_kind::question) {
         askers_.insert(from);

@@ -34,7 +34,7 @@ public:
 private:
     using clock = std::chrono::steady_clock;
 
-    void take(int from, const control_frame& f) override;
+    void receive(int from, const control_frame& f) override;
     std::optional<int> reached() const;
     void begin_round();
     void answer(int peer, wait_kind kind, int awaited);

@@ -1,4 +1,4 @@
-#include "api/log_line.hpp"
+#include "api/creation/log_line.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "api/stager.hpp"
+#include "api/device/stager.hpp"
 
 #include <algorithm>
 #include <thread>

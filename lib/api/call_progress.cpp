@@ -1,0 +1,226 @@
+#include "api/call_progress.hpp"
+
+#include <algorithm>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/at_end.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+// Requests of calls carry the engine's numbers; those of messages and of calls in the queue have a bit more.
+constexpr std::uint64_t message_bit = std::uint64_t{1} << 63, ticket_bit = call_admission::ticket_bit;
+
+void make(const callback& f, const std::exception_ptr& error, const options& o) {
+    try {
+        f(error);
+    } catch (const std::exception& e) {
+        if (o.log) o.log(log_level::warn, fmt::format("a callback of a request threw: {}", e.what()));
+    }
+}
+
+}  // namespace
+
+// A progress thread of the first rank of a node gets the last core, that of the second rank the core before it.
+void call_progress::start_thread() {
+    const bool from_any = with_.o.threads == options::threading::any;
+    if (!with_.o.progress_thread && !from_any) return;
+    std::optional<int> core;
+    if (with_.o.progress_thread) {
+        const std::vector<int> nodes = with_.net.ranks().nodes();
+        const auto me = nodes.begin() + with_.net.rank();
+        core = static_cast<int>(std::count(nodes.begin(), me, *me));
+    }
+    const auto there = [this] {
+        return !callbacks_.empty() || (with_.o.progress_thread && !is_quiet() && !with_.failure.failed());
+    };
+    const auto step = [this, w = waiter()](driver::lock& held) mutable {
+        bool moved = true;
+        try {
+            moved = progress();
+            if (w.should_yield(moved, with_.net.spin_limit())) {
+                look_around();
+                with_.net.wire().look();
+            }
+        } catch (...) {
+            // Those who wait throw what the failure state holds.
+        }
+        call_back(held);
+        return moved;
+    };
+    try {
+        driver_ = std::make_unique<driver>(core, driver::work{there, step});
+    } catch (const std::system_error& e) {
+        throw usage_error(
+            fmt::format("a thread cannot be started: {}; allow more threads (ulimit -u), or leave out options::{}",
+                        e.what(), with_.o.progress_thread ? "progress_thread" : "threads"));
+    }
+}
+
+// Nobody can wait any more for the calls of callbacks that are left.
+void call_progress::stop() {
+    if (driver_) driver_->stop();  // the thread uses driver_ until then
+    const auto gone = std::make_exception_ptr(usage_error(destroyed_too_soon));
+    for (const auto& [call, function] : callbacks_.extract([](auto) { return true; }))
+        make(function, done(call) || with_.failure.failed() ? error_of(call) : gone, with_.o);
+}
+
+bool call_progress::done(std::uint64_t call) const noexcept {
+    if ((call & message_bit) != 0) return with_.control.messages.operations().done(call & ~message_bit);
+    if ((call & ticket_bit) == 0) return with_.running.done(call);
+    return with_.calls.queue().done(call & ~ticket_bit);
+}
+
+// What is left to say of a call that is done. @throws its own error, which breaks nothing
+void call_progress::conclude(std::uint64_t call) {
+    if ((call & message_bit) != 0) {
+        const std::string error = with_.control.messages.operations().take_error(call & ~message_bit);
+        if (!error.empty()) throw usage_error(error);
+    } else if ((call & ticket_bit) != 0) {
+        if (const std::exception_ptr error = with_.calls.queue().close(call & ~ticket_bit))
+            std::rethrow_exception(error);
+    }
+}
+
+void call_progress::expect_begun(std::uint64_t call) {
+    if ((call & ticket_bit) != 0) with_.calls.expect_begun(call & ~ticket_bit);
+}
+
+bool call_progress::test(std::uint64_t call) {
+    auto held = hold();
+    const at_end then_call_back([&] { call_back(held); });
+    if (!done(call)) {
+        expect_begun(call);
+        with_.failure.rethrow();
+        if (!progress()) look_around();
+        if (!done(call)) return false;
+    }
+    conclude(call);
+    return true;
+}
+
+void call_progress::wait(std::uint64_t call) {
+    auto held = hold();
+    const at_end then_call_back([&] { call_back(held); });
+    expect_begun(call);
+    const bool is_timed = with_.times && with_.times->wait_begins(call);
+    if (!done(call)) finish(held, call);
+    if (is_timed) with_.times->complete();
+    conclude(call);
+}
+
+// Only the time counts that somebody waits for a message.
+void call_progress::finish(driver::lock& held, std::uint64_t call) {
+    const std::uint64_t message = (call & message_bit) != 0 ? call & ~message_bit : 0;
+    with_.control.messages.operations().await(message);
+    const at_end then_forget([&] { with_.control.messages.operations().stop_awaiting(message); });
+    for (waiter w; !done(call);) {
+        with_.failure.rethrow();
+        if (driver_ && driver_->sleep_until(held, [&] { return with_.failure.failed() || done(call); })) continue;
+        if (w.should_yield(progress(), with_.net.spin_limit())) wait_a_moment();
+        call_back(held);
+    }
+}
+
+void call_progress::wait_a_moment() {
+    look_around();
+    with_.net.idle();
+}
+
+void call_progress::then(std::uint64_t call, callback f) {
+    auto held = hold();
+    callbacks_.add(call, std::move(f));
+    wake();
+    call_back(held);
+}
+
+// Without the lock, since what is called may make calls.
+void call_progress::call_back(driver::lock& held) {
+    if (callbacks_.empty()) return;
+    std::vector<std::pair<callback, std::exception_ptr>> ready;
+    for (auto& [call, function] : callbacks_.extract([&](auto each) { return with_.failure.failed() || done(each); }))
+        ready.emplace_back(std::move(function), error_of(call));
+    if (ready.empty()) return;
+    const bool locked = held.owns_lock();
+    if (locked) held.unlock();
+    for (const auto& [function, error] : ready) make(function, error, with_.o);
+    if (locked) held = hold();
+}
+
+// Returns what there is to tell of a call that is done or has failed; null: it is complete.
+std::exception_ptr call_progress::error_of(std::uint64_t call) {
+    return error_in([&] {
+        if (!done(call)) with_.failure.rethrow();
+        conclude(call);
+    });
+}
+
+// Messages are looked for while some are in flight, so that collectives do not pay for them.
+bool call_progress::move_along() {
+    const bool moved = with_.running.progress();
+    with_.calls.queue().end_complete();
+    if (with_.control.messages.operations().empty() && with_.control.messages.sent()) return moved;
+    with_.control.router.receive();
+    return with_.control.messages.progress() || moved;
+}
+
+bool call_progress::progress() {
+    const bool moved = step();
+    with_.calls.queue().begin_waiting();
+    return moved;
+}
+
+// Does everything but beginning calls.
+bool call_progress::step() {
+    const bool moved = move_along();
+    if (with_.net.fault()) with_.failure.latch([&] { check_fault(with_.net); });
+    return moved;
+}
+
+void call_progress::begun() {
+    do step();
+    while (with_.running.beginning());
+    wake();
+}
+
+// A message that is complete at once, and is not copied, needs no progress, which asks the network.
+request call_progress::message_begun(std::uint64_t message) {
+    if (!with_.control.messages.operations().done(message) || !with_.control.messages.sent()) {
+        progress();
+        wake();
+    }
+    return request_access::make(*this, message | message_bit);
+}
+
+void call_progress::look_around() {
+    with_.failure.latch([&] { monitor_.look_around(); });
+}
+
+// Copied messages that have not left yet are part of sends that are complete. Others' must not wait for this rank.
+void call_progress::deliver_copies() noexcept {
+    if (with_.failure.failed()) return;
+    try {
+        constexpr auto patience = std::chrono::seconds(1);  // with ranks that have gone, or receive nothing
+        const auto until = std::chrono::steady_clock::now() + patience;
+        for (waiter w; !with_.control.messages.sent();) {
+            with_.control.messages.drain();
+            if (std::chrono::steady_clock::now() > until) return;
+            with_.control.router.receive();
+            if (w.should_yield(move_along(), with_.net.spin_limit())) with_.net.idle();
+            if (with_.net.fault()) return;
+        }
+    } catch (...) {
+        // There is nobody to tell.
+    }
+}
+
+bool call_progress::is_quiet() const noexcept {
+    return with_.running.idle() && with_.control.messages.operations().empty() && with_.calls.queue().none_waits();
+}
+
+}  // namespace terrace::detail

@@ -1,0 +1,50 @@
+#include "api/call_reports.hpp"
+
+#include "api/creation/placement.hpp"
+#include "plan/predicted_time.hpp"
+#include "statistics/metrics_file.hpp"
+
+namespace terrace::detail {
+
+// Other rules than the plan's run where bits are fixed, and other bytes cross the links where they are rounded.
+void call_reports::begin(int plan_rank) {
+    if (!options_.profile_directory.empty() && plan_rank == 0 && !options_.reproducible && !options_.rounds_on_wire)
+        times_ = std::make_unique<call_times>();
+}
+
+statistics call_reports::count(engine& calls, const std::vector<int>& number_of_rank) const {
+    statistics s = calls.counts().all(number_of_rank, events_.micros_per_tick() * 1e-6);
+    for (statistics::calls_of_size& c : s.calls)
+        if (const std::optional<collective> what = parse_collective(c.call); what && c.calls > 0)
+            c.limit = static_cast<double>(c.calls) * limit_time(plan_, *what, c.bytes / c.calls);
+    return s;
+}
+
+rank_statistics call_reports::counted_in_job(engine& calls) const {
+    return {ranks_.communicator,
+            host_name(),
+            plan_.name,
+            ranks_.world[static_cast<std::size_t>(ranks_.own)],
+            static_cast<int>(ranks_.callers.size()),
+            count(calls, ranks_.world_by_plan())};
+}
+
+void call_reports::write_statistics(engine& calls) const {
+    if (!options_.statistics_directory.empty())
+        detail::write_statistics(options_.statistics_directory, counted_in_job(calls));
+}
+
+void call_reports::write_metrics(engine& calls, bool ends) const {
+    if (!options_.metrics_file.empty()) renew_metrics(options_.metrics_file, counted_in_job(calls), ends);
+}
+
+void call_reports::write_last(engine& calls, bool failed) const {
+    if (!options_.trace_file.empty()) events_.write_trace(options_.trace_file, plan_.name);
+    write_statistics(calls);
+    write_metrics(calls, true);
+    if (!times_ || failed) return;
+    if (const std::vector<profiled_call> took = times_->quartiles(); !took.empty())
+        write_profile(options_.profile_directory, plan_, took);
+}
+
+}  // namespace terrace::detail

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <terrace/request.hpp>
+
+#include "calls/call_groups.hpp"
+#include "calls/call_queue.hpp"
+#include "calls/call_runner.hpp"
+#include "calls/call_times.hpp"
+#include "calls/device/device_calls.hpp"
+
+namespace terrace::detail {
+
+/// Lets the calls of a communicator begin. A call that is right begins at once where it may; else it waits in the queue
+/// for its comparison, for calls before it, or for the end of its group. Buffers are on the host or on a device.
+class call_admission {
+public:
+    /// What it works with. All that it refers to must outlive it.
+    struct parts {
+        call_runner::parts runs;
+        call_check& order;
+        call_times* times;                               ///< null: nobody asks
+        std::function<request(std::uint64_t)> requests;  ///< makes a request of a call of the host
+        std::function<void()> begun;                     ///< is called whenever a call has been issued
+        std::function<void()> wake;         ///< is called whenever there may be work that no caller waits for
+        std::function<void()> empty_queue;  ///< moves calls along until none waits in the queue
+    };
+
+    explicit call_admission(const parts& with);
+
+    /// Starts a call. @param factor of this rank's elements, of premul_sum
+    request start(const call_shape& call, const call_buffers& b, double factor);
+    /// Starts an alltoallv, gatherv or scatterv.
+    request start(const uneven_blocks& b);
+    /// Ends the caller's group, and starts its calls.
+    void group_end();
+    /// @throws usage_error if the communicator is broken, and transport_error if its device has failed
+    void expect_unbroken(std::string_view what) const;
+    /// @throws usage_error if the caller has a group open
+    void expect_no_group(std::string_view call);
+    /// Ends the wait of a request whose call begins with group_end() alone. @throws usage_error
+    void expect_begun(std::uint64_t ticket);
+
+    /// Lets device buffers be on this device. Collective.
+    void use_device(const device_setting& on, int lanes);
+    const std::optional<device_setting>& device_in_use() const noexcept { return device_; }
+    /// Returns the calls of device buffers; null where there is no device.
+    device_calls* device() const noexcept { return on_device_.get(); }
+    /// Returns the same. @param what the caller calls   @throws usage_error where there is no device
+    device_calls& device_for(std::string_view what) const;
+    void drop_device() noexcept { on_device_.reset(); }
+    /// Enqueues a call of device buffers behind the work in `stream`. @returns its number; 0: there is nothing to do
+    std::uint64_t enqueue(const call_shape& call, const void* send, void* recv, CUstream_st* stream, double factor = 1);
+
+    call_runner& runner() noexcept { return runner_; }
+    call_queue& queue() noexcept { return queue_; }
+    call_groups& groups() noexcept { return groups_; }
+
+    /// The numbers of requests: those of calls in the queue have a bit more than the engine's.
+    static constexpr std::uint64_t ticket_bit = std::uint64_t{1} << 62;
+
+private:
+    void check(const call_shape& call, std::uint64_t signature, const void* send, const void* recv,
+               std::string objection);
+    request start_later(const call_shape& call, const call_buffers& b, double factor);
+    request add_to_group(open_group& group, const call_shape& call, const call_buffers& b, double factor);
+    std::uint64_t join_group(open_group& group, const call_shape& call, const call_buffers& b);
+    void begin_in_order(const std::vector<std::uint64_t>& calls);
+    request request_for(std::uint64_t ticket) const { return with_.requests(ticket | ticket_bit); }
+
+    parts with_;
+    call_runner runner_;
+    call_queue queue_;  // of calls that do not begin when they are made
+    call_groups groups_;
+    std::optional<device_setting> device_;
+    std::unique_ptr<device_calls> on_device_;
+};
+
+}  // namespace terrace::detail

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <variant>
+#include <vector>
+
+#include "executor/call_buffers.hpp"
+#include "executor/real_blocks.hpp"
+
+namespace terrace::detail {
+
+/// The buffers of the call that a program runs. It keeps its memory from one call to the next, so that taking those of
+/// another call allocates nothing as a rule.
+class program_buffers {
+public:
+    /// Takes the buffers of a call.
+    void assign(const call_buffers& b) {
+        send_ = const_cast<std::byte*>(static_cast<const std::byte*>(b.send));
+        recv_ = static_cast<std::byte*>(b.recv);
+        rounding_errors_ = static_cast<std::byte*>(b.rounding_errors);
+        pieces_.clear();
+        filled_.clear();
+        if (const auto* vectors = std::get_if<vector_pieces>(&b.layout)) {
+            pieces_.assign(vectors->pieces.begin(), vectors->pieces.end());
+        } else if (const auto* lengths = std::get_if<own_lengths>(&b.layout)) {
+            send_blocks_.assign(lengths->block, lengths->sent);
+            recv_blocks_.assign(lengths->block, lengths->received);
+        } else if (const auto* blocks = std::get_if<filled_blocks>(&b.layout)) {
+            block_ = blocks->block;
+            filled_.assign(blocks->filled.begin(), blocks->filled.end());
+        }
+    }
+
+    std::byte* send() const noexcept { return send_; }  ///< only read
+    std::byte* recv() const noexcept { return recv_; }
+    std::byte* rounding_errors() const noexcept { return rounding_errors_; }
+    /// Returns the vectors that stand in the place of send and recv; empty: none do.
+    const std::vector<call_piece>& pieces() const noexcept { return pieces_; }
+    /// Returns where blocks of lengths of their own are, in send or in recv.
+    const real_blocks& blocks_of(bool sends) const noexcept { return sends ? send_blocks_ : recv_blocks_; }
+
+    /// Returns how many bytes of a segment of a message are sent. The receiver expects all segments, of which the last
+    /// ones may be empty. @param first element of the message   @param offset of the segment in it [bytes]
+    std::size_t filled_bytes(std::int64_t first, std::size_t element, std::size_t offset,
+                             std::size_t bytes) const noexcept {
+        if (filled_.empty()) return bytes;
+        const auto filled = static_cast<std::size_t>(filled_[static_cast<std::size_t>(first / block_)]);
+        return std::min(std::max(filled * element, offset) - offset, bytes);
+    }
+
+    /// Copies a part of the vector that pieces make up.
+    void copy_given_pieces(std::byte* to, range part, std::size_t element) const noexcept {
+        for_each_piece(pieces_, part, [&](range some, const call_piece& p, std::int64_t first) {
+            const auto bytes = [&](std::int64_t elements) { return static_cast<std::size_t>(elements) * element; };
+            std::memcpy(to, p.given + bytes(first), bytes(some.count()));
+            to += bytes(some.count());
+        });
+    }
+
+private:
+    std::byte *send_ = nullptr, *recv_ = nullptr, *rounding_errors_ = nullptr;
+    real_blocks send_blocks_, recv_blocks_;
+    std::vector<call_piece> pieces_;
+    std::int64_t block_ = 1;
+    std::vector<std::int64_t> filled_;  // elements that each block holds; empty: all are full
+};
+
+}  // namespace terrace::detail

@@ -19,7 +19,8 @@ int main(int argc, char** argv) {
     for (int round = 0; round < 3; ++round) {
         mine = 10 * round + rank;
         if (round == 0) MPI_Startall(3, all);
-        else for (int i = 0; i < 3; ++i) MPI_Start(&all[i]);
+        else
+            for (int i = 0; i < 3; ++i) MPI_Start(&all[i]);
         MPI_Waitall(3, all, MPI_STATUSES_IGNORE);
         wrong += sum != 20 * round + 1 || last != (rank == 0 ? mine : sum) || (rank == 1 && got != 10 * round);
     }

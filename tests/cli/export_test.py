@@ -90,6 +90,19 @@ levels:
                  "tree: [[3, 1], [2], [3, 2, 1]]\n")
         self.assertIn("\n0 2 0 0 # Bruck\n3072 4 0 0 # ring\n", self.export(racks, "openmpi-rules"))
 
+    # The link between two nodes carries the same either way. Node by node there are fewer messages, but a whole vector
+    # passes inside each node.
+    def test_mpich_goes_node_by_node_where_that_is_faster(self):
+        rules = json.loads(self.export(cluster("two", 4, 2), "mpich"))
+        self.assertEqual(list(rules), ["collective=allreduce", "collective=bcast", "collective=reduce"])
+        forms = rules["collective=allreduce"]["comm_type=intra"]["comm_hierarchy=parent"]["is_commutative=yes"]
+        self.assertEqual(list(forms), ["comm_size<8", "comm_size<=8", "comm_size=any"])
+        sizes = forms["comm_size<=8"]
+        self.assertEqual([key.rstrip("0123456789") for key in sizes], ["avg_msg_size<=", "avg_msg_size=any"])
+        self.assertEqual([list(form) for form in sizes.values()],
+                         [["composition=MPIDI_Allreduce_intra_composition_alpha"],
+                          ["composition=MPIDI_Allreduce_intra_composition_beta"]])
+
     def last_rule(self, text, collective):
         rules = self.export(text, "openmpi-rules")
         part = rules[rules.index(f"# {collective}\n"):]

@@ -26,6 +26,8 @@ constexpr std::array formats{
     export_format{"slurm", "a line per rank for SLURM_HOSTFILE and srun --distribution=arbitrary", slurm_hostfile},
     export_format{"torchrun", "a torchrun line for each host", torchrun_lines},
     export_format{"openmpi-rules", "rules for Open MPI: which of its algorithms for which message size", openmpi_rules},
+    export_format{"mpich", "a JSON file for MPICH: node by node, or over all ranks, by message size",
+                  mpich_compositions},
     export_format{"intel-mpi", "the same for Intel MPI, as variables to source", intel_variables},
     export_format{.name = "nics",
                   .description = "a script that runs a program with its messages through the NIC of its rank",

@@ -64,6 +64,7 @@ std::string slurm_hostfile(const plan_data& plan, const export_options&);
 std::string torchrun_lines(const plan_data& plan, const export_options&);
 std::string openmpi_rules(const plan_data& plan, const export_options&);
 std::string intel_variables(const plan_data& plan, const export_options&);
+std::string mpich_compositions(const plan_data& plan, const export_options&);
 std::vector<std::string> chakra_traces(const plan_data& plan, collective what, std::int64_t bytes);
 call_program read_chakra(std::span<const named_text> files);
 std::vector<std::string> mscclpp_plan(const plan_data& plan, collective what, std::int64_t bytes);

@@ -65,7 +65,27 @@ steps recursive_doubling(int ranks, double bytes) {
     return made;
 }
 
-// Halves of halves up, near partners first, and back.
+// Halves of halves, near partners first.
+steps halving(const folded& f, bool odd, double bytes) {
+    steps made;
+    for (int distance = 1; distance < f.power; distance *= 2) {
+        library_step step;
+        for (int i = 0; i < f.power; ++i)
+            step.messages.push_back({f.rank(i, odd), f.rank(i ^ distance, odd), bytes / (2 * distance), true});
+        add(made, step);
+    }
+    return made;
+}
+
+// Halves of halves up and back.
+steps halving_and_back(const folded& f, bool odd, double bytes) {
+    const steps there = halving(f, odd, bytes);
+    steps back(there.rbegin(), there.rend());
+    for (library_step& step : back)
+        for (library_message& m : step.messages) m.added = false;
+    return joined(there, back);
+}
+
 steps rabenseifner(int ranks, double bytes) {
     const folded f{ranks};
     steps made;
@@ -73,14 +93,7 @@ steps rabenseifner(int ranks, double bytes) {
     for (const library_message& m : f.between_pairs(bytes / 2, false, true).messages) halves.messages.push_back(m);
     add(made, halves);
     add(made, f.between_pairs(bytes / 2, false, false));
-    for (const bool down : {false, true})
-        for (int k = 1; k < f.power; k *= 2) {
-            const int distance = down ? f.power / 2 / k : k;
-            library_step step;
-            for (int i = 0; i < f.power; ++i)
-                step.messages.push_back({f.rank(i, false), f.rank(i ^ distance, false), bytes / (2 * distance), !down});
-            add(made, step);
-        }
+    made = joined(made, halving_and_back(f, false, bytes));
     add(made, f.between_pairs(bytes, true, false));
     return made;
 }
@@ -145,21 +158,27 @@ steps chain_broadcast(int ranks, double bytes) {
     return made;
 }
 
-// The messages of a broadcast, back.
+// The reduction by the messages of a broadcast.
+steps back_and_added(steps broadcast) {
+    std::ranges::reverse(broadcast);
+    for (library_step& step : broadcast)
+        for (library_message& m : step.messages) m = {m.to, m.from, m.bytes, true};
+    return broadcast;
+}
+
 template <auto broadcast>
 steps reduce_along(int ranks, double bytes) {
-    steps made = broadcast(ranks, bytes);
-    std::ranges::reverse(made);
-    for (library_step& step : made)
-        for (library_message& m : step.messages) m = {m.to, m.from, m.bytes, true};
-    return made;
+    return back_and_added(broadcast(ranks, bytes));
 }
 
 steps ring_allgather(int ranks, double bytes) { return around(ranks, bytes / ranks, false, ranks - 1); }
 
+steps binomial_scatter(int ranks, double bytes) {
+    return from_root(ranks, 2, [&](int blocks) { return blocks * bytes / ranks; });
+}
+
 steps scatter_allgather(int ranks, double bytes) {
-    return joined(from_root(ranks, 2, [&](int blocks) { return blocks * bytes / ranks; }),
-                  ring_allgather(ranks, bytes));
+    return joined(binomial_scatter(ranks, bytes), ring_allgather(ranks, bytes));
 }
 
 steps bruck_allgather(int ranks, double bytes) {
@@ -187,6 +206,37 @@ steps doubling_allgather(int ranks, double bytes) {
 
 constexpr std::int64_t kib = 1024;
 
+// What MPICH chooses by itself.
+steps mpich_allreduce(int ranks, double bytes) {
+    const folded f{ranks};
+    steps made;
+    add(made, f.between_pairs(bytes, true, true));
+    made = joined(made, halving_and_back(f, true, bytes));
+    add(made, f.between_pairs(bytes, false, false));
+    return made;
+}
+
+steps mpich_broadcast(int ranks, double bytes) {
+    if (ranks < 8 || bytes <= 12 * kib) return digits_broadcast<2>(ranks, bytes);
+    if (power_within(ranks) != ranks || bytes > 512 * kib) return scatter_allgather(ranks, bytes);
+    return joined(binomial_scatter(ranks, bytes), doubling_allgather(ranks, bytes));
+}
+
+steps mpich_reduce(int ranks, double bytes) {
+    if (bytes <= 2 * kib) return reduce_along<digits_broadcast<2>>(ranks, bytes);
+    const folded f{ranks};
+    steps made;
+    add(made, f.between_pairs(bytes, false, true));
+    made = joined(made, halving(f, false, bytes));
+    for (int distance = f.power / 2; distance > 0; distance /= 2) {
+        library_step step;
+        for (int i = distance; i < 2 * distance; ++i)
+            step.messages.push_back({f.rank(i, false), f.rank(i - distance, false), bytes / (2 * distance)});
+        add(made, step);
+    }
+    return made;
+}
+
 constexpr std::array algorithms_of_libraries{
     library_algorithm{"recursive doubling", collective::allreduce, recursive_doubling, 0, 3, 1},
     library_algorithm{"Rabenseifner", collective::allreduce, rabenseifner, 0, 6, 2},
@@ -203,10 +253,40 @@ constexpr std::array algorithms_of_libraries{
     library_algorithm{"binomial", collective::reduce, reduce_along<digits_broadcast<2>>, 0, 5, 2},
     library_algorithm{"pipeline of 16 KiB", collective::reduce, reduce_along<chain_broadcast>, 16 * kib, 3},
     library_algorithm{"pipeline of 64 KiB", collective::reduce, reduce_along<chain_broadcast>, 64 * kib, 3},
+    library_algorithm{.name = "over all ranks", .what = collective::allreduce, .steps = mpich_allreduce, .mpich = 2},
+    library_algorithm{
+        .name = "node by node", .what = collective::allreduce, .steps = mpich_allreduce, .mpich = 1, .by_nodes = true},
+    library_algorithm{.name = "over all ranks", .what = collective::broadcast, .steps = mpich_broadcast, .mpich = 3},
+    library_algorithm{
+        .name = "node by node", .what = collective::broadcast, .steps = mpich_broadcast, .mpich = 1, .by_nodes = true},
+    library_algorithm{.name = "over all ranks", .what = collective::reduce, .steps = mpich_reduce, .mpich = 3},
+    library_algorithm{
+        .name = "node by node", .what = collective::reduce, .steps = mpich_reduce, .mpich = 1, .by_nodes = true},
     library_algorithm{"recursive doubling", collective::allgather, doubling_allgather, 0, 3, 1},
     library_algorithm{"Bruck", collective::allgather, bruck_allgather, 0, 2, 2},
     library_algorithm{"ring", collective::allgather, ring_allgather, 0, 4, 3},
 };
+
+// Reduces inside nodes to their first ranks, runs the algorithm among these, and broadcasts inside nodes, as far as the
+// collective needs it. Nothing where that is no other than among all ranks.
+steps by_nodes(const hierarchy& machine, const library_algorithm& how, double bytes) {
+    const std::vector<int> sizes = machine.node_sizes();
+    const auto first = [&](int node) { return machine.shape.first_rank(machine.node_levels() - 1, node); };
+    if (std::ranges::max(sizes) == 1 || sizes.size() == 1) return {};
+    steps inside, among = how.steps(static_cast<int>(sizes.size()), bytes);
+    for (std::size_t node = 0; node < sizes.size(); ++node) {
+        const steps own = digits_broadcast<2>(sizes[node], bytes);
+        inside.resize(std::max(inside.size(), own.size()));
+        for (std::size_t n = 0; n < own.size(); ++n)
+            for (const library_message& m : own[n].messages)
+                inside[n].messages.push_back(
+                    {first(static_cast<int>(node)) + m.from, first(static_cast<int>(node)) + m.to, bytes});
+    }
+    for (library_step& step : among)
+        for (library_message& m : step.messages) m = {first(m.from), first(m.to), m.bytes, m.added};
+    if (how.what != collective::broadcast) among = joined(back_and_added(inside), among);
+    return how.what == collective::reduce ? among : joined(among, inside);
+}
 
 // What steps ask of each link and rank [s].
 class step_loads {
@@ -256,7 +336,8 @@ std::span<const library_algorithm> library_algorithms() noexcept { return algori
 
 double library_time(const hierarchy& machine, const library_algorithm& how, std::int64_t bytes) {
     const double segments = how.segment == 0 ? 1 : std::max(1.0, std::ceil(static_cast<double>(bytes) / how.segment));
-    const steps made = how.steps(machine.ranks(), static_cast<double>(bytes) / segments);
+    const double each = static_cast<double>(bytes) / segments;
+    const steps made = how.by_nodes ? by_nodes(machine, how, each) : how.steps(machine.ranks(), each);
     if (made.empty()) return std::numeric_limits<double>::infinity();
     const link_loads links(machine, false);
     step_loads alone(machine, links), all(machine, links);

@@ -35,6 +35,8 @@ struct library_algorithm {
     std::int64_t segment = 0;  ///< [bytes] segments follow one another through the steps; 0: there is one
     int openmpi = 0;           ///< as coll_tuned_..._algorithm takes it; 0: Open MPI has none
     int intel = 0;             ///< as I_MPI_ADJUST_... takes it; 0: Intel MPI has none
+    int mpich = 0;             ///< as MPIR_CVAR_..._INTRA_COMPOSITION takes it; 0: it is no composition of MPICH
+    bool by_nodes = false;     ///< the steps are those between nodes
 };
 
 /// All of them, by collective, the simplest first.

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <terrace/error.hpp>
 
@@ -60,11 +61,12 @@ struct tuned_collective {
     collective what;
     int openmpi;             // its number in Open MPI's file
     std::string_view upper;  // its name in variables
+    std::string_view mpich;  // in MPICH's file
 };
-constexpr tuned_collective tuned_collectives[]{{collective::allgather, 0, "ALLGATHER"},
-                                               {collective::allreduce, 2, "ALLREDUCE"},
-                                               {collective::broadcast, 7, "BCAST"},
-                                               {collective::reduce, 11, "REDUCE"}};
+constexpr tuned_collective tuned_collectives[]{{collective::allgather, 0, "ALLGATHER", "Allgather"},
+                                               {collective::allreduce, 2, "ALLREDUCE", "Allreduce"},
+                                               {collective::broadcast, 7, "BCAST", "Bcast"},
+                                               {collective::reduce, 11, "REDUCE", "Reduce"}};
 
 library_choices all_choices(const hierarchy& machine, int library_algorithm::*number) {
     const hierarchy late = with_late_ranks(machine);
@@ -113,6 +115,40 @@ std::string intel_variables(const plan_data& plan, const export_options&) {
         out += "'\n";
     }
     return out;
+}
+
+std::string mpich_compositions(const plan_data& plan, const export_options&) {
+    check(plan.machine, "mpich");
+    using json = nlohmann::ordered_json;
+    const int ranks = plan.machine.ranks();
+    const library_choices found = all_choices(plan.machine, &library_algorithm::mpich);
+    json all = json::object();
+    for (const tuned_collective& c : tuned_collectives) {
+        const std::vector<library_choice>& choices = found.at(c.what);
+        if (choices.empty()) continue;
+        std::string name(c.mpich);
+        name[0] = static_cast<char>(name[0] - 'A' + 'a');
+        const auto composition = [&](int number) {
+            constexpr std::string_view letters[]{"alpha", "beta", "gamma"};
+            const std::string_view letter = letters[number - 1];
+            return json{{fmt::format("composition=MPIDI_{}_intra_composition_{}", c.mpich, letter), json::object()}};
+        };
+        const json flat = composition(c.what == collective::allreduce ? 2 : 3), by_nodes = composition(1);
+        json by_size = json::object();
+        for (std::size_t n = 0; n < choices.size(); ++n) {
+            const std::string size =
+                n + 1 < choices.size() ? fmt::format("<={}", choices[n + 1].from - 1) : std::string("=any");
+            by_size["avg_msg_size" + size] = composition(choices[n].how->mpich);
+        }
+        json by_ranks{{fmt::format("comm_size<{}", ranks), by_nodes},
+                      {fmt::format("comm_size<={}", ranks), by_size},
+                      {"comm_size=any", by_nodes}};
+        if (c.what != collective::broadcast)
+            by_ranks = json{{"is_commutative=yes", by_ranks}, {"is_commutative=no", flat}};
+        all["collective=" + name] = {
+            {"comm_type=intra", {{"comm_hierarchy=parent", by_ranks}, {"comm_hierarchy=any", flat}}}};
+    }
+    return all.dump(1) + "\n";
 }
 
 }  // namespace terrace::detail

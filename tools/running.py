@@ -141,6 +141,12 @@ def aligned(rows):
     return "".join("  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths)).rstrip() + "\n" for row in rows)
 
 
+def markdown(rows):
+    """A table; the first row is its head."""
+    lines = ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join([lines[0], "|" + "---|" * len(rows[0]), *lines[1:]]) + "\n"
+
+
 def size_text(size):
     for factor, unit in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
         if size % factor == 0:

@@ -62,9 +62,8 @@ stage last_stage(const hierarchy& machine, int first, const baseline_row& row, c
 void choose_node_algorithm(pricer& prices, std::vector<stage>& stages, collective what) {
     constexpr double usual = 1 << 20;  // bytes
     double best = std::numeric_limits<double>::infinity();
-    const std::span<const stage_option> options = prices.price_options(std::span(stages).first(1), what).front();
-    for (const stage_option& o : options) {
-        const double time = o.cost->time(usual, what);
+    for (const stage_option& o : prices.options_of(stages, 0, what)) {
+        const double time = o.cost->time(usual);
         if (time >= best * (1 - rounding)) continue;
         best = time;
         o.apply_to(stages.front());

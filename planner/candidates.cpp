@@ -168,7 +168,8 @@ private:
         std::vector<stage> stages;
         for (std::size_t i = 0; i < s.size(); ++i) stages.push_back({s[i].levels, s[i].group, modes[i], ""});
         stages[u.number].shares = u.shares;
-        const std::vector<options> choices = prices_.price_options(stages, what_);
+        std::vector<options> choices;
+        for (std::size_t i = 0; i < stages.size(); ++i) choices.push_back(prices_.options_of(stages, i, what_));
         if (std::any_of(choices.begin(), choices.end(), [](const options& list) { return list.empty(); })) return;
         std::set<std::vector<std::size_t>> tried;
         const auto add_best = [&](auto&& time) {
@@ -178,17 +179,17 @@ private:
             }
         };
         // In a pipeline only the time that a link is occupied counts.
-        const auto link = [&](const stage_price& p) { return p.busiest_link(what_); };
+        const auto link = [&](const stage_price& p) { return p.busiest_link(); };
         const auto at_all_sizes = [&](auto&& time_of) {
             for (std::int64_t bytes = policy.smallest_size; bytes <= policy.largest_size; bytes *= 2)
                 add_best(
                     [&](const stage_price& p, std::size_t i) { return time_of(p, i, static_cast<double>(bytes)); });
         };
-        at_all_sizes([&](const stage_price& p, std::size_t, double bytes) { return p.time(bytes, what_); });
+        at_all_sizes([&](const stage_price& p, std::size_t, double bytes) { return p.time(bytes); });
         add_best([&](const stage_price& p, std::size_t) { return link(p); });
         if (!row_of(what_).has_root()) return;
         at_all_sizes([&](const stage_price& p, std::size_t i, double bytes) {
-            return i + 1 == s.size() ? link(p) : p.time(bytes, what_);
+            return i + 1 == s.size() ? link(p) : p.time(bytes);
         });
     }
 
@@ -230,7 +231,7 @@ private:
     // Adds the same stages with dimensions of a torus that take turns at coming first.
     void add_routes(std::vector<stage> stages, const std::vector<std::shared_ptr<const stage_price>>& costs,
                     bool in_one_piece) {
-        const std::vector<int> shares = route_shares(machine_, what_, stages, costs, in_one_piece);
+        const std::vector<int> shares = route_shares(machine_, prices_.rows(), stages, costs, in_one_piece);
         for (std::size_t s = 0; s < shares.size(); ++s) stages[s].route_share = shares[s];
         if (seen_.insert(key_of(stages)).second)
             found_.push_back({{"staged", stages}, prices_.price_together(what_, stages, costs)});

@@ -1,5 +1,7 @@
 #include "planner/link_rows.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "base/index.hpp"
@@ -9,6 +11,18 @@ namespace terrace::detail {
 link_rows::link_rows(const hierarchy& machine) : machine_(machine), nodes_(machine.node_levels()) {
     if (machine.nics.spine > 0)
         for (const int nic : machine.nics.of_rank) rails_.push_back(machine.nics.rail_of(nic));
+    first_.push_back(0);
+    for (int row = 0; row < count(); ++row) first_.push_back(first_.back() + 2 * members(row));
+}
+
+int link_rows::row_of(int link) const noexcept {
+    return static_cast<int>(std::ranges::upper_bound(first_, link) - first_.begin()) - 1;
+}
+
+double link_rows::rate(int link) const noexcept {
+    const int row = row_of(link);
+    const bool on_ring = is_level(row) && machine_.levels[at(row)].ring;
+    return rate(row, (link - first_[at(row)]) / 2) * (on_ring ? machine_.ring_share(row) : 1);
 }
 
 int link_rows::members(int row) const noexcept {

@@ -1,14 +1,17 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
+#include "base/partition.hpp"
 #include "machine/hierarchy.hpp"
 
 namespace terrace::detail {
 
 /// The links of a machine in rows: those of the children of each level, then its NICs, then the links of rails to the
-/// spine, as far as there are any. Rows are numbered from the innermost level on; the first depth() are levels.
+/// spine, as far as there are any. Rows are numbered from the innermost level on; the first depth() are levels. Each
+/// direction of a link has a number of its own.
 class link_rows {
 public:
     explicit link_rows(const hierarchy& machine);
@@ -30,6 +33,40 @@ public:
     /// The same, of a level "links into cluster".
     std::string text(int row) const { return (is_level(row) ? "links into " : "") + name(row); }
 
+    /// Numbers of directions, from 0 on.
+    int links() const noexcept { return first_.back(); }
+    /// @param inward towards the child; on a ring, from the child downwards rather than upwards
+    int link(int row, int member, bool inward) const noexcept {
+        return first_[static_cast<std::size_t>(row)] + 2 * member + inward;
+    }
+    int row_of(int link) const noexcept;
+    int member_of(int link) const noexcept { return (link - first_[static_cast<std::size_t>(row_of(link))]) / 2; }
+    /// Of one direction [B/s]: on a ring of more than two, a node shares its rate between two links.
+    double rate(int link) const noexcept;
+
+    /// Calls f(link, row, at_end) for every link that a message passes, from the innermost level outwards: `at_end`
+    /// says whether it is above the message's destination or above its source. On a torus a message goes dimension by
+    /// dimension, in the shorter direction around each ring.
+    template <class F>
+    void for_each_link(int from, int to, F&& f) const {
+        const int top = machine_.shape.common_level(from, to);
+        for (int l = 0; l <= top; ++l) {
+            const int a = machine_.shape.domain_of(l - 1, from), b = machine_.shape.domain_of(l - 1, to);
+            if (machine_.levels[static_cast<std::size_t>(l)].ring) {
+                for_each_hop(l, a, b, [&](int child, bool down) { f(link(l, child, down), l, false); });
+                continue;
+            }
+            f(link(l, a, false), l, false);
+            f(link(l, b, true), l, true);
+        }
+        if (!passes_nic(top)) return;
+        for (int row = nic_row(); row < count(); ++row) {
+            if (row == spine_row() && !passes_spine(from, to)) break;
+            f(link(row, member_of(row, from), false), row, false);
+            f(link(row, member_of(row, to), true), row, true);
+        }
+    }
+
     /// True if a message whose ends meet at this level leaves its node by a NIC.
     bool passes_nic(int level) const noexcept { return !machine_.nics.empty() && level >= nodes_; }
     /// True if such a message between two ranks goes over the spine.
@@ -38,9 +75,22 @@ public:
 private:
     int rail(int rank) const noexcept { return rails_[static_cast<std::size_t>(rank)]; }
 
+    // From one child of a level of rings to the position of another on its ring.
+    template <class F>
+    void for_each_hop(int l, int a, int b, F&& f) const {
+        const int n = machine_.shape.children(l, 0), from = place_on_ring(l, a);
+        const int hops = ring_hops(from, place_on_ring(l, b), n);
+        for (int k = 0; k < (hops < 0 ? -hops : hops); ++k) f(a - from + wrap(from + (hops < 0 ? -k : k), n), hops < 0);
+    }
+    int place_on_ring(int l, int child) const {
+        return child -
+               machine_.shape.first_child(l, machine_.shape.domain_of(l, machine_.shape.first_rank(l - 1, child)));
+    }
+
     const hierarchy& machine_;
     int nodes_;               // the level whose children are nodes
     std::vector<int> rails_;  // by rank; empty where there is no spine
+    std::vector<int> first_;  // link of each row, and the number of all
 };
 
 }  // namespace terrace::detail

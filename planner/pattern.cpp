@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <tuple>
 #include <utility>
 
+#include "base/index.hpp"
 #include "base/partition.hpp"
 #include "planner/policy.hpp"
 #include "schedule/lower.hpp"
@@ -16,59 +19,83 @@ namespace {
 // The messages that one position sends, by step.
 using sent = std::map<int, std::vector<exchange::message>>;
 
-class recorder {
+std::vector<int> positions(int size) {
+    std::vector<int> all(at(size));
+    std::iota(all.begin(), all.end(), 0);
+    return all;
+}
+
+// The programs of a group's positions.
+class programs {
 public:
-    recorder(algorithm::generator emit, int size, const std::vector<int>& blocks, const pattern_book::way& w)
-        : emit_(emit), size_(size), group_(group::numbered(size)) {
-        std::vector<range> shards;
-        for (int i = 0; i < size; ++i) {
-            constexpr int halves = 2;  // algorithms may cut a shard
-            shards.push_back({count_, count_ + halves * (blocks.empty() ? 1 : blocks[static_cast<std::size_t>(i)])});
-            count_ = shards.back().end;
-        }
-        group_ = group_.with_shards(std::move(shards));
-        if (w.at_root == root_part::relieved) group_ = group_.with_root_relieved();
-        if (w.at_root == root_part::passed) group_ = group_.without_root();
-        if (w.at_root == root_part::relieved && w.down) role_.adds = {group_.root(), false};
+    programs(algorithm::generator emit, const division& d) : emit_(emit), group_(divided(d)) {
+        if (d.root_adds) role_.adds = {d.root, false};
+    }
+    // @param gives as in pattern_book::of_exchange
+    programs(algorithm::exchanger emit, int size, const std::vector<int>& gives)
+        : exchange_(emit), gives_(gives), group_(group::numbered(size)) {}
+
+    int size() const { return group_.size(); }
+    double count() const {
+        if (exchange_ == nullptr) return static_cast<double>(group_.whole().count());
+        return gives_.empty() ? size() * (size() - 1.0) : std::accumulate(gives_.begin(), gives_.end(), 0.0);
     }
 
-    schedule program(int position) const {
-        builder out(position, size_, collective::allreduce, count_);
+    schedule of(int position) const {
+        builder out(position, size(), collective::allreduce, group_.whole().count());
         out.begin_role(role_);
-        if (group_.contains(position)) emit_(out, group_.seen_by(position));
+        if (exchange_ != nullptr) write_exchange(out, position);
+        else emit_(out, group_.seen_from(position));
         schedule made = out.finish();
         const bool by_mpi = std::ranges::find(made.instrs, provider::mpi, &instr::by) != made.instrs.end();
         return by_mpi ? lower(made, {}) : made;
     }
 
-    sent run(int position, double& reduced) const { return read(position, program(position), reduced); }
-
-    // The messages of a position's program, and what it adds up.
-    sent read(int position, const schedule& program, double& reduced) const {
-        sent messages;
-        for (const instr& i : program.instrs) {
-            if (i.what == action::send) add(messages[i.step], position, i.peer, share(i.src));
-            if (i.what == action::recv_reduce) reduced += share(i.dst);
-            if (i.what == action::reduce) reduced += share(i.dst) * (i.sources + 1) / 3;  // reads all, writes one
-        }
-        return messages;
-    }
-
 private:
-    double share(const operand& o) const { return static_cast<double>(o.part.count()) / static_cast<double>(count_); }
-
-    // All that goes to one peer in one step is one message.
-    static void add(std::vector<exchange::message>& step, int from, int to, double part) {
-        if (!step.empty() && step.back().to == to) step.back().part += part;
-        else step.push_back({from, to, part});
+    static group divided(const division& d) {
+        constexpr int halves = 2;  // algorithms may cut a part
+        std::vector<range> shards;
+        for (int i = 0; i < d.size; ++i) {
+            const std::int64_t begin = shards.empty() ? 0 : shards.back().end;
+            shards.push_back({begin, begin + halves * (d.parts.empty() ? 1 : d.parts[at(i)])});
+        }
+        return {positions(d.size), std::move(shards), d.root};
     }
 
-    algorithm::generator emit_;
-    int size_;
-    std::int64_t count_ = 0;
+    void write_exchange(builder& out, int position) const {
+        std::vector<operand> gives(at(size())), gets(at(size()));
+        const auto count = [&](int from, int to) { return gives_.empty() ? 1 : gives_[at(from * size() + to)]; };
+        for (int peer = 0; peer < size(); ++peer) {
+            if (peer == position) continue;
+            gives[at(peer)] = out.scratch(count(position, peer));
+            gets[at(peer)] = out.scratch(count(peer, position));
+        }
+        exchange_(out, group_.seen_from(position), gives, gets);
+    }
+
+    algorithm::generator emit_ = nullptr;
+    algorithm::exchanger exchange_ = nullptr;
+    std::vector<int> gives_ = {};
     group group_;
     stage_role role_;
 };
+
+// Reads the messages of a position, and adds up what it reduces.
+sent read(const programs& all, int position, const schedule& program, double& reduced) {
+    const auto share = [&](const operand& o) { return static_cast<double>(o.part.count()) / all.count(); };
+    sent messages;
+    for (const instr& i : program.instrs) {
+        if (i.what == action::recv_reduce) reduced += share(i.dst);
+        if (i.what == action::reduce) reduced += share(i.dst) * (i.sources + 1) / 3;  // reads all, writes one
+        if (i.what != action::send) continue;
+        std::vector<exchange::message>& step = messages[i.step];
+        // Of large groups, in which all positions are to look alike, all that goes to one peer is one message.
+        const bool joins = all.size() > policy.large_group && !step.empty() && step.back().to == i.peer;
+        if (joins) step.back().part += share(i.src);
+        else step.push_back({position, i.peer, share(i.src)});
+    }
+    return messages;
+}
 
 sent turned(sent messages, int by, int size) {
     for (auto& [step, list] : messages)
@@ -80,10 +107,11 @@ sent turned(sent messages, int by, int size) {
 }
 
 // @param first what position 0 sends   @param reduced what it adds up
-bool looks_circulant(const recorder& run, int size, const sent& first, double reduced) {
-    for (const int position : {1, size / 2}) {
+bool looks_circulant(const programs& all, const sent& first, double reduced) {
+    for (const int position : {1, all.size() / 2}) {
         double other = 0;
-        if (run.run(position, other) != turned(first, position, size) || other != reduced) return false;
+        if (read(all, position, all.of(position), other) != turned(first, position, all.size()) || other != reduced)
+            return false;
     }
     return true;
 }
@@ -102,17 +130,16 @@ std::vector<exchange> exchanges_of(const sent& messages, int rounds) {
     return result;
 }
 
-pattern read_off(algorithm::generator emit, int size, int rounds, const pattern_book::way& w,
-                 const std::vector<int>& blocks = {}) {
-    const recorder run(emit, size, blocks, w);
+pattern read_off(const programs& all, int rounds) {
     pattern made;
-    made.reduced.resize(static_cast<std::size_t>(size));
-    const schedule first = run.program(0);
-    made.by_provider = std::ranges::any_of(first.instrs, [](const instr& i) { return is_stage(i.what); });
-    sent messages = run.read(0, first, made.reduced.front());
-    made.circulant = size > policy.large_group && looks_circulant(run, size, messages, made.reduced.front());
-    for (int position = 1; position < size && !made.circulant; ++position)
-        for (const auto& [step, list] : run.run(position, made.reduced[static_cast<std::size_t>(position)]))
+    made.reduced.resize(at(all.size()));
+    const schedule first = all.of(0);
+    for (const instr& i : first.instrs)
+        if (is_stage(i.what)) made.handed_over = i.what;
+    sent messages = read(all, 0, first, made.reduced.front());
+    made.circulant = all.size() > policy.large_group && looks_circulant(all, messages, made.reduced.front());
+    for (int position = 1; position < all.size() && !made.circulant && !made.handed_over; ++position)
+        for (const auto& [step, list] : read(all, position, all.of(position), made.reduced[at(position)]))
             messages[step].insert(messages[step].end(), list.begin(), list.end());
     if (made.circulant) std::fill(made.reduced.begin(), made.reduced.end(), made.reduced.front());
     if (!messages.empty()) made.exchanges = exchanges_of(messages, rounds);
@@ -122,14 +149,14 @@ pattern read_off(algorithm::generator emit, int size, int rounds, const pattern_
 // Returns the pattern of a ring: in each of n - 1 steps every position sends an n-th to the next one.
 pattern ring(int size, bool adds) {
     return {.exchanges = {{{{0, 1, 1.0 / size}}, size - 1, size - 1}},
-            .reduced = std::vector(static_cast<std::size_t>(size), adds ? (size - 1.0) / size : 0),
+            .reduced = std::vector(at(size), adds ? (size - 1.0) / size : 0),
             .circulant = true};
 }
 
 // Returns the pattern of a chain: everything goes from the first position to the last, or back.
 pattern chain(int size, bool adds) {
     pattern made;
-    made.reduced.assign(static_cast<std::size_t>(size), adds ? 1 : 0);
+    made.reduced.assign(at(size), adds ? 1 : 0);
     made.reduced.back() = 0;
     made.exchanges.reserve(made.reduced.size());
     for (int i = 0; i + 1 < size; ++i) {
@@ -142,7 +169,7 @@ pattern chain(int size, bool adds) {
 // Returns the pattern of a scatter from the first position, or a gather to it: all at once.
 pattern star(int size, bool scatters) {
     pattern made;
-    made.reduced.assign(static_cast<std::size_t>(size), 0);
+    made.reduced.assign(at(size), 0);
     exchange& all = made.exchanges.emplace_back();
     for (int i = 1; i < size; ++i) {
         if (scatters) all.messages.push_back({0, i, 1.0 / size});
@@ -157,7 +184,7 @@ pattern mesh(int size, bool adds) {
     exchange all;
     for (int i = 1; i < size; ++i) all.messages.push_back({0, i, part});
     return {.exchanges = {std::move(all)},
-            .reduced = std::vector(static_cast<std::size_t>(size), adds ? part * (size + 1) / 3 : 0),
+            .reduced = std::vector(at(size), adds ? part * (size + 1) / 3 : 0),
             .circulant = true};
 }
 
@@ -183,7 +210,7 @@ pattern rings_of(const std::vector<std::vector<int>>& orders, bool has_root, boo
         for (const std::vector<int>& order : orders) {
             const std::size_t from = adds ? size - 1 - i : i, to = adds ? from - 1 : i + 1;
             next.messages.push_back({order[from], order[to], part});
-            if (adds) made.reduced[static_cast<std::size_t>(order[to])] += part;
+            if (adds) made.reduced[at(order[to])] += part;
         }
     }
     return made;
@@ -191,57 +218,90 @@ pattern rings_of(const std::vector<std::vector<int>>& orders, bool has_root, boo
 
 bool same(const pattern& a, const pattern& b) {
     const auto near = [](double x, double y) { return std::abs(x - y) < 1e-9; };
-    return a.exchanges == b.exchanges && a.circulant == b.circulant &&
-           std::equal(a.reduced.begin(), a.reduced.end(), b.reduced.begin(), near);
+    return a.exchanges == b.exchanges && a.circulant == b.circulant && std::ranges::equal(a.reduced, b.reduced, near);
+}
+
+// Returns the pattern of a group that is too large to be run position by position, where smaller ones show a ring, a
+// chain, a star or a mesh.
+std::optional<pattern> extrapolated(pattern_book& book, const algorithm& a, algorithm::generator emit, division d) {
+    const int size = d.size;
+    for (const auto guess : {ring, chain, star, mesh})
+        for (const bool adds : {true, false}) {
+            const auto holds = [&](int small) {
+                d.size = small;
+                return same(book.of(a, emit, d), guess(small, adds));
+            };
+            if (holds(policy.large_group + 1) && holds(policy.large_group + 2)) return guess(size, adds);
+        }
+    return {};
 }
 
 }  // namespace
+
+bool pattern::adds() const noexcept {
+    return std::ranges::any_of(reduced, [](double part) { return part > 0; });
+}
+
+bool pattern::is_ring() const {
+    const auto to_next = [&](const exchange::message& m) { return wrap(m.to - m.from, size()) == 1; };
+    const auto all_to_next = [&](const exchange& e) {
+        return e.messages.size() == (circulant ? 1 : reduced.size()) && std::ranges::all_of(e.messages, to_next);
+    };
+    return size() > 2 && !exchanges.empty() && std::ranges::all_of(exchanges, all_to_next);
+}
 
 bool crowds(const algorithm& a, int size) noexcept {
     return size > policy.most_exchanges_at_once && a.graph == message_graph::all_at_once;
 }
 
-// Smaller groups show a ring, a chain, a star or a mesh.
-std::optional<pattern> pattern_book::extrapolated(const algorithm& a, const way& w, int size) {
-    for (const auto guess : {ring, chain, star, mesh}) {
-        const auto holds = [&](int small) { return same(of(a, w, small), guess(small, !w.down)); };
-        if (holds(policy.large_group + 1) && holds(policy.large_group + 2)) return guess(size, !w.down);
-    }
-    return {};
+division division_of(const group& g) {
+    constexpr std::int64_t usual = 1 << 20;  // parts with a common divisor are so many times that, at most
+    constexpr double finest = 720720;        // which 2 to 16 divide
+    const std::int64_t whole = g.whole().count();
+    division d{.size = g.size(), .root = g.root()};
+    const auto [least, most] = std::ranges::minmax(g.shards(), {}, &range::count);
+    if (most.count() - least.count() <= (whole <= usual ? 0 : 1)) return d;
+    std::int64_t common = 0;
+    for (const range& shard : g.shards()) common = std::gcd(common, shard.count());
+    const double unit = whole / common <= usual ? static_cast<double>(common) : static_cast<double>(whole) / finest;
+    for (const range& shard : g.shards())
+        d.parts.push_back(static_cast<int>(std::lround(static_cast<double>(shard.count()) / unit)));
+    return d;
 }
 
 bool pattern_book::worth_a_look(const algorithm& a, mode how, int size) {
     if (crowds(a, size)) return false;
-    return size <= policy.largest_group || of(a, {how, false}, policy.large_group + 1).circulant ||
-           extrapolated(a, {how, false}, size).has_value();
+    if (size <= policy.largest_group) return true;
+    const int root = how == mode::root ? 0 : group::no_root;
+    return of(a, a.up(how), {.size = policy.large_group + 1, .root = root}).circulant ||
+           extrapolated(*this, a, a.up(how), {.size = size, .root = root}).has_value();
 }
 
-const pattern& pattern_book::of_rings(mode how, bool down, const std::vector<int>& nodes) {
-    const auto [page, is_new] = rings_.try_emplace({how, down, nodes});
+const pattern& pattern_book::of_rings(const std::vector<int>& nodes, bool has_root, bool adds) {
+    const auto [page, is_new] = rings_.try_emplace({nodes, has_root, adds});
     if (!is_new) return page->second;
     std::vector<std::vector<int>> orders = node_rings(nodes, static_cast<int>(nodes.size()));
-    for (std::vector<int>& order : orders)  // the root comes first
-        if (how == mode::root) std::rotate(order.begin(), std::find(order.begin(), order.end(), 0), order.end());
-    return page->second = rings_of(orders, how == mode::root, !down);
+    for (std::vector<int>& order : orders)
+        if (has_root) std::rotate(order.begin(), std::find(order.begin(), order.end(), 0), order.end());
+    return page->second = rings_of(orders, has_root, adds);
 }
 
-// An exchange sends what a reduce-scatter does, and adds up nothing.
-const pattern& pattern_book::of_exchange(const algorithm& a, int size, const std::vector<int>& blocks) {
-    const auto [page, is_new] = exchanges_.try_emplace({a.name, size, blocks});
-    if (is_new) {
-        page->second = of(a, {mode::scatter, false}, size, blocks);
-        std::fill(page->second.reduced.begin(), page->second.reduced.end(), 0.0);
-    }
+const pattern& pattern_book::of_exchange(const algorithm& a, int size, const std::vector<int>& gives) {
+    const auto [page, is_new] = exchanges_.try_emplace({size, gives});
+    if (!is_new) return page->second;
+    if (size > 2 * policy.large_group && gives.empty()) {
+        page->second = mesh(size, false);
+        for (exchange::message& m : page->second.exchanges.front().messages) m.part /= size - 1;
+    } else page->second = read_off(programs(a.exchange, size, gives), a.startups(size));
     return page->second;
 }
 
-const pattern& pattern_book::of(const algorithm& a, const way& w, int size, const std::vector<int>& blocks) {
-    const auto [page, is_new] = pages_.try_emplace({a.name, w, size, blocks});
-    const algorithm::generator emit = w.of(a);
-    if (!is_new || emit == nullptr) return page->second;
+const pattern& pattern_book::of(const algorithm& a, algorithm::generator emit, const division& d) {
+    const auto [page, is_new] = pages_.try_emplace({emit, d});
+    if (!is_new) return page->second;
     std::optional<pattern> known;
-    if (size > policy.most_exchanges_at_once) known = extrapolated(a, w, size);
-    page->second = known ? std::move(*known) : read_off(emit, size, a.startups(size), w, blocks);
+    if (d.size > 2 * policy.large_group && d.parts.empty()) known = extrapolated(*this, a, emit, d);
+    page->second = known ? std::move(*known) : read_off(programs(emit, d), a.startups(d.size));
     return page->second;
 }
 

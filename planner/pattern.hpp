@@ -3,9 +3,10 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <tuple>
+#include <span>
 #include <vector>
 
+#include "schedule/compose.hpp"
 #include "schedule/registry.hpp"
 
 namespace terrace::detail {
@@ -14,7 +15,7 @@ namespace terrace::detail {
 struct exchange {
     struct message {
         int from = 0, to = 0;
-        double part = 0;  ///< of the group's segment
+        double part = 0;  ///< of all that the group divides
 
         friend bool operator==(const message&, const message&) = default;
     };
@@ -25,67 +26,60 @@ struct exchange {
     friend bool operator==(const exchange&, const exchange&) = default;
 };
 
-/// The messages of an algorithm over a group in one direction, read off its generator: the pattern is written nowhere
-/// else.
+/// What the members of a group do in one direction of a stage, read off the programs of its positions: the algorithm is
+/// written nowhere else.
 struct pattern {
     std::vector<exchange> exchanges;
-    /// By position, the segments that it adds to others: each reads two and writes one. k inputs at once count (k+1)/3.
+    /// By position, the part that it adds to others: of each it reads two and writes one. k inputs at once count
+    /// (k+1)/3.
     std::vector<double> reduced;
     /// Every position sends what position 0 sends, turned around the group; `exchanges` then hold the messages from
     /// position 0 alone.
     bool circulant = false;
-    int rings = 0;             ///< rings of equal parts through all positions (message_graph::node_rings); 0: none
-    bool by_provider = false;  ///< handed over to a provider: it has no exchanges of its own
-};
+    int rings = 0;  ///< rings of equal parts through all positions (message_graph::node_rings); 0: none
+    std::optional<action> handed_over = {};  ///< to a provider, as a collective of its own, without exchanges
 
-/// What a phase in mode scatter has to do with a root, which is position 0 of rank 0's domain.
-enum class root_part : std::uint8_t {
-    none,      ///< nothing
-    moves,     ///< a scatter, up, or a gather, down: only that domain moves data
-    relieved,  ///< the same of group::with_root_relieved; what is gathered the root adds to what it has
-    passed,    ///< the allgather after that, or the reduce-scatter before it, in that domain of group::without_root
+    int size() const noexcept { return static_cast<int>(reduced.size()); }
+    bool adds() const noexcept;
+    /// Returns true if in every step all positions send one message to the next.
+    bool is_ring() const;
 };
-
-/// Returns true if no other domain moves data.
-constexpr bool only_at_root(root_part p) noexcept { return p == root_part::moves || p == root_part::relieved; }
 
 /// Returns true if ranks of a group of this size would exchange messages with too many others at a time
 /// (planner_policy::most_exchanges_at_once).
 bool crowds(const algorithm& a, int size) noexcept;
 
-/// Patterns by algorithm, way, size and blocks, each made once; the root is position 0.
+/// Who divides what: all that a pattern depends on beside the generator.
+struct division {
+    int size = 1;
+    int root = group::no_root;
+    std::vector<int> parts = {};  ///< by position, in proportion; empty: equal ones
+    std::vector<int> nodes = {};  ///< by position, counted from the first; only of rings through nodes
+    bool root_adds = false;
+
+    friend auto operator<=>(const division&, const division&) = default;
+};
+
+/// Returns what a group divides. Parts that differ by rounding alone are equal.
+division division_of(const group& g);
+
+/// Patterns of generators, each made once.
 class pattern_book {
 public:
-    /// What a stage of a mode does on the way up or down.
-    struct way {
-        mode how;
-        bool down;
-        root_part at_root = root_part::none;
-
-        algorithm::generator of(const algorithm& a) const noexcept {
-            if (only_at_root(at_root)) return down ? a.gather : a.scatter;
-            return down ? a.down(how) : a.up(how);
-        }
-        friend auto operator<=>(const way&, const way&) = default;
-    };
-
     /// Returns true if the planner considers an algorithm for groups of this size.
     bool worth_a_look(const algorithm& a, mode how, int size);
-    /// @param blocks how many equal blocks each position's shard is made of; empty: all shards are equal
-    const pattern& of(const algorithm& a, const way& w, int size, const std::vector<int>& blocks = {});
-    /// The messages of an exchange: what each position has for the others, of which each gets a part as large as its
-    /// shard. @param blocks as above
-    const pattern& of_exchange(const algorithm& a, int size, const std::vector<int>& blocks);
-    /// The same of rings through nodes. @param nodes the node of each position
-    const pattern& of_rings(mode how, bool down, const std::vector<int>& nodes);
+    /// @param emit a generator of the algorithm
+    const pattern& of(const algorithm& a, algorithm::generator emit, const division& d);
+    /// The messages by which each position of a group gives something to every other one.
+    /// @param gives what position i has for position j, at i * size + j; empty: all the same
+    const pattern& of_exchange(const algorithm& a, int size, const std::vector<int>& gives);
+    /// Rings through nodes, with the root at position 0 if they have one.
+    const pattern& of_rings(const std::vector<int>& nodes, bool has_root, bool adds);
 
 private:
-    // Returns the pattern of a group that is too large to be run position by position.
-    std::optional<pattern> extrapolated(const algorithm& a, const way& w, int size);
-
-    std::map<std::tuple<std::string_view, way, int, std::vector<int>>, pattern> pages_;
-    std::map<std::tuple<mode, bool, std::vector<int>>, pattern> rings_;
-    std::map<std::tuple<std::string_view, int, std::vector<int>>, pattern> exchanges_;
+    std::map<std::pair<algorithm::generator, division>, pattern> pages_;
+    std::map<std::pair<int, std::vector<int>>, pattern> exchanges_;
+    std::map<std::tuple<std::vector<int>, bool, bool>, pattern> rings_;
 };
 
 }  // namespace terrace::detail

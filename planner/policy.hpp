@@ -81,7 +81,7 @@ struct planner_policy {
     /// Rounds of all lanes that are simulated: later chunks cost what the later half of these cost.
     int simulated_rounds = 4;
 
-    // ---- samples (planner/layout, planner/pattern) ----
+    // ---- samples (planner/samples, planner/pattern) ----
 
     /// Positions of groups up to this size are told apart, and all ranks of machines up to this size.
     int told_apart = 64;

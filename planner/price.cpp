@@ -11,44 +11,42 @@
 
 namespace terrace::detail {
 
-price::price(const hierarchy& machine, const sampler& samples, collective what, std::vector<leg> legs, double limit)
-    : what_(what), limit_(limit), legs_(std::move(legs)), ranks_(machine.ranks()) {
+price::price(const link_rows& rows, const samples& ranks, collective what, std::vector<leg> legs, double limit)
+    : what_(what), limit_(limit), legs_(std::move(legs)) {
+    for (const double weight : ranks.weights()) ranks_ += weight;
     for (const leg& each : legs_)
-        for (const phase_load* p : each.cost->phases(what)) phases_.push_back(p);
+        for (const auto& p : each.cost->phases) phases_.push_back(p.get());
     find_startups();
-    find_busiest_links(machine, samples);
+    find_busiest_links(rows);
     find_largest_parts();
-    find_busiest_ranks(samples);
+    find_busiest_ranks(ranks.count());
 }
 
 void price::find_startups() {
     std::map<int, double> of_route;
     for (const leg& each : legs_)
-        for (const phase_load* p : each.cost->phases(what_)) of_route[each.route] += startup_time(*p);
+        for (const auto& p : each.cost->phases) of_route[each.route] += startup_time(*p);
     const double of_all = of_route[0];
     for (const auto& [route, time] : of_route) startups_ = std::max(startups_, of_all + (route == 0 ? 0 : time));
 }
 
-// All phases load the same links: their vectors add up, in each direction.
-void price::find_busiest_links(const hierarchy& machine, const sampler& samples) {
-    const link_rows rows(machine);
-    const std::size_t count = at(rows.count());
-    std::vector<double> vectors(samples.ranks().size() * count * 2), at_rate(vectors.size());
+// All phases load the same links: their vectors add up, in each direction. The busier one speaks for a link.
+void price::find_busiest_links(const link_rows& rows) {
+    struct total {
+        double vectors = 0, time = 0;
+    };
+    std::map<int, total> links;
     for (const phase_load* p : phases_)
-        for (std::size_t link = 0; link < vectors.size(); ++link) {
-            vectors[link] += p->links[link];
-            at_rate[link] += p->links[link] * p->slowness[at(rows.level(static_cast<int>(link / 2 % count)))];
+        for (const link_use& l : p->links) {
+            total& of = links[l.link];
+            of.vectors += l.vectors;
+            of.time += l.vectors * p->slowness[at(rows.level(rows.row_of(l.link)))] / rows.rate(l.link);
         }
-    for (int row = 0; row < rows.count(); ++row) {
-        link_cost& busiest = links_.emplace_back(link_cost{.row = row});
-        for (std::size_t i = 0; i < samples.ranks().size(); ++i) {
-            const std::size_t link = (i * count + at(row)) * 2;
-            const int child = rows.member_of(row, samples.ranks()[i]);
-            const double time = std::max(at_rate[link], at_rate[link + 1]) / rows.rate(row, child);
-            if (time <= busiest.time * (1 + rounding)) continue;
-            const double bytes = std::max(vectors[link], vectors[link + 1]);
-            busiest = {.row = row, .child = child, .bytes = bytes, .time = time};
-        }
+    for (int row = 0; row < rows.count(); ++row) links_.push_back({.row = row});
+    for (const auto& [link, of] : links) {
+        link_cost& busiest = links_[at(rows.row_of(link))];
+        if (of.time <= busiest.time * (1 + rounding)) continue;
+        busiest = {.row = busiest.row, .child = rows.member_of(link), .bytes = of.vectors, .time = of.time};
         link_time_ = std::max(link_time_, busiest.time);
     }
 }
@@ -61,9 +59,9 @@ void price::find_largest_parts() {
 }
 
 // Finds them at the sizes of rules: between two of them the busiest rank differs too little to matter.
-void price::find_busiest_ranks(const sampler& samples) {
+void price::find_busiest_ranks(std::size_t samples) {
     std::set<std::vector<int>> kinds;
-    for (std::size_t i = 0; i < samples.ranks().size(); ++i) {
+    for (std::size_t i = 0; i < samples; ++i) {
         std::vector<int> kind;
         for (const phase_load* p : phases_) kind.push_back(p->load_of_sample[i]);
         kinds.insert(std::move(kind));
@@ -113,11 +111,35 @@ double price::messages(double bytes, std::int64_t chunk) const {
     return c * of_chunk;
 }
 
+std::vector<link_use> price::link_loads() const {
+    std::map<int, double> sums;
+    for (const phase_load* p : phases_)
+        for (const link_use& l : p->links) sums[l.link] += l.vectors;
+    std::vector<link_use> loads;
+    for (const auto& [link, vectors] : sums) loads.push_back({link, vectors});
+    return loads;
+}
+
+std::pair<double, double> price::messages_of(std::size_t sample) const {
+    const auto count = [](const std::vector<message_load>& list) {
+        double sum = 0;
+        for (const message_load& m : list) sum += m.count;
+        return sum;
+    };
+    std::pair<double, double> sums;
+    for (const phase_load* p : phases_) {
+        const processor_load& load = p->loads[at(p->load_of_sample[sample])];
+        sums.first += count(load.sent);
+        sums.second += count(load.received);
+    }
+    return sums;
+}
+
 // The route that takes a chunk of so many bytes the longest; 0 where there are none.
 int price::longest_route(double bytes) const {
     std::map<int, double> times;
     for (const leg& each : legs_)
-        for (const phase_load* p : each.cost->phases(what_))
+        for (const auto& p : each.cost->phases)
             if (each.route > 0) times[each.route] += phase_time(*p, bytes);
     const auto longer = [](const auto& a, const auto& b) { return a.second < b.second; };
     return times.empty() ? 0 : std::max_element(times.begin(), times.end(), longer)->first;
@@ -149,7 +171,7 @@ pipeline price::in_chunks(double bytes, std::int64_t chunk) const {
 double price::chunk_time(double bytes, int longest) const {
     double sum = 0, in_turn = 0, wires_of_longest = 0;
     for (const leg& each : legs_)
-        for (const phase_load* p : each.cost->phases(what_)) {
+        for (const auto& p : each.cost->phases) {
             const bool shows = each.route == 0 || each.route == longest;
             sum += shows ? phase_time(*p, bytes) : rank_time(*p, bytes);
             if (each.route == 0) continue;
@@ -179,8 +201,8 @@ prediction price::explain(double bytes, int lanes, std::int64_t chunk) const {
         for (const leg& each : legs_) {
             if (each.route != 0 && each.route != longest) continue;
             stage_cost& s = p.stages[at(each.stage)];
-            s.time += each.cost->time(bytes / c, what_);
-            for (const phase_load* phase : each.cost->phases(what_)) s.latency += startup_time(*phase);
+            s.time += each.cost->time(bytes / c);
+            for (const auto& phase : each.cost->phases) s.latency += startup_time(*phase);
         }
         p.cpu_time = c * busiest_processor_time(bytes / c);
     }

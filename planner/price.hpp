@@ -2,11 +2,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
-#include "planner/layout.hpp"
 #include "planner/pipeline.hpp"
 #include "planner/planner.hpp"
+#include "planner/samples.hpp"
 #include "planner/stage_time.hpp"
 
 namespace terrace::detail {
@@ -23,7 +24,7 @@ struct leg {
 class price {
 public:
     /// @param limit of a byte [s]
-    price(const hierarchy& machine, const sampler& samples, collective what, std::vector<leg> legs, double limit);
+    price(const link_rows& rows, const samples& ranks, collective what, std::vector<leg> legs, double limit);
 
     collective what() const noexcept { return what_; }
     /// The pipeline of a call. `bytes` > 0; chunk 0: in one piece.
@@ -40,6 +41,10 @@ public:
     double effort(double bytes, std::int64_t chunk) const;
     /// Messages of all ranks together, in segments; a rank without messages in a phase counts as one.
     double messages(double bytes, std::int64_t chunk) const;
+    /// Vectors through the links above samples, in the whole call.
+    std::vector<link_use> link_loads() const;
+    /// Messages that a sample sends and receives for one chunk.
+    std::pair<double, double> messages_of(std::size_t sample) const;
     /// The part of the vector in its largest message between nodes, and the largest in any message or stage in memory;
     /// 0: there is none.
     double network_part() const noexcept { return network_part_; }
@@ -48,9 +53,9 @@ public:
 
 private:
     void find_startups();
-    void find_busiest_links(const hierarchy& machine, const sampler& samples);
+    void find_busiest_links(const link_rows& rows);
     void find_largest_parts();
-    void find_busiest_ranks(const sampler& samples);
+    void find_busiest_ranks(std::size_t samples);
     double busiest_processor_time(double bytes) const;
     int longest_route(double bytes) const;
     double chunk_time(double bytes, int longest) const;
@@ -65,7 +70,7 @@ private:
     double startups_ = 0;                    // that wait for one another, on the longest route [s]
     // Ranks that are the busiest at one of the sizes, as the indices of their loads in each phase.
     std::vector<std::vector<int>> busiest_;
-    double ranks_;
+    double ranks_ = 0;
     double network_part_ = 0, largest_part_ = 0;
 };
 

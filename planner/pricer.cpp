@@ -1,6 +1,7 @@
 #include "planner/pricer.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <utility>
 
@@ -14,24 +15,24 @@
 #include "planner/available.hpp"
 #include "planner/devices.hpp"
 #include "planner/torus.hpp"
-#include "planner/traffic.hpp"
 #include "schedule/exchange.hpp"
 
 namespace terrace::detail {
 
 namespace {
 
-// Returns the price of copies that ranks make by themselves, in each phase: a rank reads and writes so many vectors.
-template <class Vectors>
-std::shared_ptr<const stage_price> copies(const hierarchy& machine, const sampler& samples, Vectors&& vectors) {
-    phase_load p;
-    p.slowness.assign(at(machine.depth()), 1);
-    p.links.resize(samples.ranks().size() * at(samples.rows().count()) * 2);
-    std::vector<processor_load> loads;
-    for (const int rank : samples.ranks())
-        loads.push_back({{}, {}, static_cast<float>(vectors(rank) * access_time(machine))});
-    set_loads(p, std::move(loads), samples.weights());
-    return std::make_shared<const stage_price>(stage_price{p, p, nullptr});
+// Elements of a vector that all usual shares divide: 2^10 3^5 5^3 7^2 11 13 17 19 23.
+constexpr std::int64_t elements = std::int64_t{1024} * 243 * 125 * 49 * 11 * 13 * 17 * 19 * 23;
+// Parts that are no longer than this are there because cuts were rounded.
+constexpr double rounded_away = 1e-9;
+
+// Returns the same text for stages with the same groups.
+std::string key_of_layout(std::span<const stage> stages) {
+    std::string key;
+    for (const stage& s : stages)
+        key += fmt::format("{}-{}:{}:{}:{};", s.levels.front(), s.levels.back(), s.group, static_cast<int>(s.how),
+                           fmt::join(s.shares, ":"));
+    return key;
 }
 
 void check_stages(const hierarchy& machine, std::span<const stage> stages) {
@@ -41,24 +42,33 @@ void check_stages(const hierarchy& machine, std::span<const stage> stages) {
             throw plan_error(fmt::format("stages[{}]: {}", s, fault));
 }
 
+// Ranks in the child of a stage's domain that a member of a group stands for.
+int ranks_below(const tree& shape, std::size_t number, int member) {
+    const int level = static_cast<int>(number) - 1, child = shape.domain_of(level, member);
+    return shape.first_rank(level, child + 1) - shape.first_rank(level, child);
+}
+
+// The largest domain of a stage.
+int most_ranks(const tree& shape, std::size_t number) {
+    const int level = static_cast<int>(number);
+    int most = 1;
+    for (int d = 0; d < shape.domains(level); ++d)
+        most = std::max(most, shape.first_rank(level, d + 1) - shape.first_rank(level, d));
+    return most;
+}
+
+bool differ(const std::vector<double>& parts) {
+    return std::ranges::max(parts) - std::ranges::min(parts) > rounded_away;
+}
+
+int largest_group(const tree& shape, std::size_t number) { return std::ranges::max(shape.children()[number]); }
+
 // A rank's blocks stand in scratch memory in the stages' order: all of them are copied there, or back, and its own the
 // other way: 2 (1 + 1/P) vectors read and written.
 double block_accesses(int ranks) { return 2 * (1 + 1.0 / ranks); }
 
 // Where there is one stage, only a rank's own block is copied.
 double own_block_accesses(int ranks) { return 2.0 / ranks; }
-
-// The root of a broadcast copies its vector to where its peers reach it.
-double root_accesses(int rank) { return rank == 0 ? 2 : 0; }
-
-bool is_cut(const sample_place& p) { return p.pieces > 1; }
-
-// Of the largest group of the last stage.
-int most_positions(const layout& l) {
-    int most = 1;
-    for (const sample_place& p : l.places) most = std::max(most, p.positions);
-    return most;
-}
 
 }  // namespace
 
@@ -71,116 +81,248 @@ std::string key_of(std::span<const stage> stages) {
     return key;
 }
 
-pricer::pricer(const hierarchy& machine, sampler samples, std::shared_ptr<pattern_book> patterns)
+pricer::pricer(const hierarchy& machine, std::shared_ptr<pattern_book> patterns, int all_up_to)
     : machine_(machine),
-      samples_(std::move(samples)),
-      block_copies_(copies(machine, samples_, [&](int) { return block_accesses(machine.ranks()); })),
-      root_copy_(copies(machine, samples_, root_accesses)),
-      patterns_(std::move(patterns)) {}
+      rows_(machine),
+      ranks_(machine, rows_, all_up_to),
+      patterns_(std::move(patterns)),
+      sums_(rows_),
+      layouts_(3, layout{{}, {}, group_composer(elements), {}}) {}
 
-std::shared_ptr<const stage_price> pricer::price_stage(std::span<const stage> up_to_it, const algorithm& a, provider by,
-                                                       std::optional<collective> only) {
-    const layout& l = samples_.lay_out(up_to_it);
-    const auto priced = [&](const std::vector<int>& blocks, bool in_scratch) {
-        const auto phase = [&](bool down) {
-            return load_of(
-                {machine_, samples_, l, a, by, down, root_part::none, in_scratch, blocks, false, up_to_it.back().wire},
-                *patterns_);
-        };
-        return stage_price{phase(false), phase(true), nullptr};
+// Returns the price of copies that ranks make by themselves, with the innermost stage: a rank reads and writes so many
+// vectors.
+template <class Vectors>
+leg pricer::copies(Vectors&& vectors) const {
+    phase_load p;
+    p.slowness.assign(at(machine_.depth()), 1);
+    std::vector<processor_load> loads;
+    for (const int rank : ranks_.ranks())
+        loads.push_back({{}, {}, static_cast<float>(vectors(rank) * access_time(machine_))});
+    set_loads(p, std::move(loads), ranks_.weights());
+    return {0, 0, std::make_shared<const stage_price>(stage_price{{std::make_shared<const phase_load>(std::move(p))}})};
+}
+
+// Blocks of equal machines divide as a vector does.
+pricer::division_by pricer::divided_by(collective what) const {
+    if (row_of(what).blocks && !machine_.shape.uniform() && machine_.ranks() <= policy.most_exchanges_at_once)
+        return division_by::blocks;
+    return row_of(what).has_root() && !row_of(what).exchange ? division_by::root : division_by::vector;
+}
+
+bool pricer::has_all_groups(collective what) const {
+    return ranks_.count() == at(machine_.ranks()) || divided_by(what) == division_by::blocks;
+}
+
+// Where stages cut between unequal blocks depends on those outside as well.
+std::string pricer::key_of_groups(std::span<const stage> stages, std::size_t number, collective what) const {
+    if (divided_by(what) != division_by::blocks) return key_of_layout(stages.first(number + 1));
+    return fmt::format("{} of {}", number, key_of_layout(stages));
+}
+
+// On the way to or from a root an exchange's ranks meet as in mode scatter.
+const pricer::layout& pricer::lay_out(std::span<const stage> stages, collective what) {
+    const division_by how = divided_by(what);
+    layout& last = layouts_[static_cast<std::size_t>(how)];
+    std::vector<stage> meeting;
+    for (const stage& s : stages) {
+        const bool scatters = row_of(what).exchange && row_of(what).has_root();
+        meeting.push_back(
+            {.levels = s.levels, .group = s.group, .how = scatters ? mode::scatter : s.how, .shares = s.shares});
+    }
+    if (last.stages == meeting) return last;
+    const auto same_size = [](const stage& a, const stage& b) { return a.levels == b.levels && a.group == b.group; };
+    if (!std::ranges::equal(last.stages, meeting, same_size))
+        last.seen = route_view::in_plan_order(
+            stage_tree(machine_, meeting),
+            {.stages = meeting, .root = how == division_by::root ? 0 : -1, .ranks = ranks_.ranks()});
+    const auto known = std::ranges::mismatch(last.stages, meeting).in2 - meeting.begin();
+    if (how == division_by::blocks) last.of_blocks = compose_block_groups(machine_, meeting);
+    else last.composer.compose(*last.seen, meeting, static_cast<std::size_t>(known));
+    last.stages = std::move(meeting);
+    return last;
+}
+
+// Returns what the groups of a stage move, as moves_of(group) says. All groups of a domain together have the vector: a
+// group stands for so many others that those of samples have all of it, too. Where the innermost stages have mode root,
+// a member stands for the ranks whose sums it has.
+template <class Moves>
+std::vector<moving_domain> pricer::domains_of(const layout& l, std::size_t number, bool all, Moves&& moves_of) const {
+    const int level = static_cast<int>(number);
+    const auto ranks_of = [&](int height, int rank) {
+        const int domain = l.shape().domain_of(height, rank);
+        return range{l.shape().first_rank(height, domain), l.shape().first_rank(height, domain + 1)};
     };
-    // Shares are unequal shards of the last stage, and no stage depends on what it leaves to whom.
-    if (const std::vector<int>& shares = up_to_it.back().shares; !shares.empty())
-        return std::make_shared<const stage_price>(priced(shares, false));
-    stage_price made = priced({}, false);
-    // Between unequal siblings blocks are unequal shards: a sibling's are those of its ranks.
-    const bool scatters = l.how == mode::scatter;
-    const std::vector<int> blocks = scatters ? samples_.unequal_positions(l) : std::vector<int>{};
-    const bool cut = scatters && std::any_of(l.places.begin(), l.places.end(), is_cut);
-    const bool differs = !blocks.empty() || cut || (follows_buffers(a.provider) && scatters);
-    if (differs && (!only || row_of(*only).blocks))
-        made.of_blocks = std::make_shared<const stage_price>(priced(blocks, true));
-    if (scatters && (!only || row_of(*only).has_root()))
-        made.at_root = std::make_shared<const root_price>(price_at_root(l, a, by, made));
-    return std::make_shared<const stage_price>(std::move(made));
-}
-
-// A rank that exchanges blocks has as many bytes to pass on after each stage as before: what a stage leaves it with,
-// from all ranks of its domain, is as long as the vector. So the stages inside count as if they left everybody with
-// everything. One in mode root leaves one rank with the vectors of all. In it each member sends that one all that it
-// has, which a broadcast's messages are as long as, the other way; what comes down is as long again.
-std::shared_ptr<const stage_price> pricer::price_exchange(std::span<const stage> up_to_it, const algorithm& a,
-                                                          provider by) {
-    std::vector<stage> stages(up_to_it.begin(), up_to_it.end());
-    for (std::size_t s = 0; s + 1 < stages.size(); ++s)
-        if (stages[s].how == mode::scatter) stages[s].how = mode::replicate;
-    const layout& l = samples_.lay_out(stages);
-    const bool to_one = stages.back().how == mode::root;
-    const std::vector<int> blocks = to_one ? std::vector<int>{} : samples_.unequal_positions(l);
-    phase_load load =
-        load_of({machine_, samples_, l, a, by, to_one, root_part::none, true, blocks, !to_one}, *patterns_);
-    const double vectors = vectors_of_one(up_to_it.first(up_to_it.size() - 1));
-    return std::make_shared<const stage_price>(stage_price{scaled(std::move(load), vectors), {}, nullptr});
-}
-
-// The vectors that one rank has after stages of an alltoall: those of all ranks that it stands for.
-double pricer::vectors_of_one(std::span<const stage> stages) {
-    double vectors = 1;
-    for (std::size_t s = 0; s < stages.size(); ++s)
-        if (stages[s].how == mode::root) vectors *= most_positions(samples_.lay_out(stages.first(s + 1)));
-    return vectors;
-}
-
-// Over large groups about as much as where every rank has something to scatter and gather.
-root_price pricer::price_at_root(const layout& l, const algorithm& a, provider by, const stage_price& of_all) {
-    if (l.places.front().positions > policy.told_apart) return {of_all.up, of_all.down, of_all.down, of_all.up};
-    const std::vector<int> equal;
-    const auto phase = [&](bool down, root_part part) {
-        return load_of({machine_, samples_, l, a, by, down, part, false, equal}, *patterns_);
+    const auto weight_of = [&](range ranks) {
+        return ranks_.weight_of(static_cast<int>(ranks.begin), static_cast<int>(ranks.end));
     };
-    // Collectives of providers are among all members.
-    const root_part at_root = a.sends() ? root_part::relieved : root_part::moves;
-    const root_part at_others = a.sends() ? root_part::passed : root_part::none;
-    return {phase(false, at_root), phase(true, at_root), phase(true, at_others), phase(false, at_others)};
+    const auto ranks_like = [&](int rank) {
+        const range child = ranks_of(level - 1, rank);
+        return ranks_.weights()[at(ranks_.of(rank))] * static_cast<double>(child.count()) / weight_of(child);
+    };
+    int roots = 0;  // innermost stages in mode root
+    while (roots < level && l.stages[at(roots)].how == mode::root) ++roots;
+    struct found {
+        double parts = 0;  // of the vector, that groups of samples have
+        std::vector<double> raw = {};
+        moving_domain moving = {};
+    };
+    std::map<int, found> domains;
+    for (const group& g : l.groups().stages[number].groups) {
+        const double part = static_cast<double>(g.whole().count()) / static_cast<double>(l.groups().count);
+        const auto first = std::ranges::find_if(g.members(), [&](int r) { return ranks_.of(r) != samples::none; });
+        if (part < rounded_away || (first == g.members().end() && !all)) continue;
+        found& of = domains[l.shape().domain_of(level, g.rank(0))];
+        const double raw =
+            all ? 1
+                : ranks_like(*first) * weight_of(ranks_of(roots - 1, *first)) / ranks_.weights()[at(ranks_.of(*first))];
+        of.parts += raw * part;
+        std::optional<moving_group> moves = moves_of(g);
+        if (!moves || moves->who.size() < 2) continue;
+        for (int i = 0; i < moves->who.size(); ++i)
+            if (const int rank = moves->who.rank(i); ranks_.of(rank) != samples::none)
+                moves->sampled.push_back({i, ranks_.of(rank), ranks_like(rank)});
+        if (!all) moves->speaker = {0, ranks_.of(*first), ranks_like(*first)};
+        of.moving.push_back(std::move(*moves));
+        of.raw.push_back(raw);
+    }
+    std::vector<moving_domain> made;
+    for (auto& [domain, of] : domains) {
+        for (std::size_t i = 0; i < of.moving.size(); ++i)
+            if (of.moving[i].like == 0) of.moving[i].like = all ? 1 : of.raw[i] / of.parts;
+        if (!of.moving.empty()) made.push_back(std::move(of.moving));
+    }
+    return made;
 }
 
-// To or from a root. In mode root one rank of each domain has all that the domains inside have, and gathers, or
-// scatters, as a broadcast's root does that has a vector so much shorter. In mode scatter the ranks of the root's
-// domain share what comes for it, as in a reduce.
-// @param down to it
-phase_load pricer::load_of_rooted_exchange(std::span<const stage> up_to_it, const algorithm& a, provider by,
-                                           bool down) {
-    std::vector<stage> stages(up_to_it.begin(), up_to_it.end());
-    const bool through_one = stages.back().how == mode::root;
-    stages.back().how = mode::scatter;
-    const layout& l = samples_.lay_out(stages);
-    const std::vector<int> blocks = samples_.unequal_positions(l);
-    phase_load load = load_of(
-        {machine_, samples_, l, a, by, down, root_part::moves, true, blocks, false, wire_type::exact, through_one},
-        *patterns_);
-    return through_one ? scaled(std::move(load), part_of_domain(l)) : load;
+std::vector<moving_domain> pricer::movements(const running_stage& s, bool down) {
+    const layout& l = lay_out(s.stages, s.what);
+    const composed_stage& stage = l.groups().stages[s.number];
+    return domains_of(l, s.number, has_all_groups(s.what), [&](const group& g) -> std::optional<moving_group> {
+        group_move moves = move_of(stage, s.by, s.what, g, down);
+        if (moves.emit == nullptr) return {};
+        const double part = static_cast<double>(moves.who.whole().count()) / static_cast<double>(l.groups().count);
+        const bool goes_around = moves.emit == s.by.up(stage.how) || moves.emit == s.by.down(stage.how);
+        if (s.by.graph == message_graph::node_rings && goes_around) {
+            std::vector<int> nodes;
+            for (const int rank : moves.who.members())
+                nodes.push_back(machine_.shape.domain_of(machine_.node_levels() - 1, rank));
+            for (int& node : nodes) node -= nodes.front();
+            const pattern& how = patterns_->of_rings(nodes, stage.how == mode::root, !down);
+            return moving_group{std::move(moves.who), &how, part};
+        }
+        division d = division_of(moves.who);
+        d.root_adds = moves.root_adds;
+        const pattern& how = patterns_->of(s.by, moves.emit, d);
+        return moving_group{std::move(moves.who), &how, part};
+    });
+}
+
+// Blocks go straight to one member, or from it. @param blocks that each other member gives or gets
+moving_group pricer::star(const running_stage& s, const group& g, int center, const std::vector<double>& blocks,
+                          bool scatters) {
+    const double all = std::accumulate(blocks.begin(), blocks.end(), 0.0);
+    division d{.size = g.size(), .root = center};
+    if (differ(blocks))
+        for (const double each : blocks) d.parts.push_back(static_cast<int>(std::lround(each)));
+    return {g, &patterns_->of(s.by, scatters ? s.by.scatter : s.by.gather, d), all / machine_.ranks()};
+}
+
+// What members of a group have for one another (schedule/exchange): m of P ranks in the domain that a member stands
+// for, and the elements that it owns, one for each rank.
+std::optional<moving_group> pricer::exchange_of(const running_stage& s, const layout& l, const group& g, bool down) {
+    const double all = machine_.ranks();
+    std::vector<double> below, owned;
+    int of_root = group::no_root, of_first = group::no_root;  // who stands for rank 0, and who owns its element
+    for (int i = 0; i < g.size(); ++i) {
+        below.push_back(ranks_below(l.shape(), s.number, g.rank(i)));
+        owned.push_back(static_cast<double>(g.shard(i).count()) / static_cast<double>(l.groups().count) * all);
+        if (l.shape().domain_of(static_cast<int>(s.number) - 1, g.rank(i)) == 0) of_root = i;
+        if (g.shard(i).overlaps({l.first_block(), l.first_block() + 1})) of_first = i;
+    }
+    if (row_of(s.what).has_root()) {
+        const bool gathers = s.what == collective::gather, by_domain = gathers == down;
+        const int center = by_domain ? of_root : of_first;
+        if (center == group::no_root) return {};
+        moving_group made = star(s, g, center, by_domain ? owned : below, !gathers);
+        if (!by_domain) made.like = 1;  // one group of each domain has the element
+        return made;
+    }
+    if (s.itself().how == mode::root) {
+        for (double& m : below) m *= all - m;
+        return star(s, g, g.root(), below, down);
+    }
+    std::vector<int> gives;
+    if (g.size() <= policy.told_apart && (differ(below) || differ(owned)))
+        for (int i = 0; i < g.size(); ++i)
+            for (int j = 0; j < g.size(); ++j)
+                gives.push_back(i == j ? 0 : static_cast<int>(std::lround(below[at(i)] * owned[at(j)])));
+    const double of_all = std::accumulate(owned.begin(), owned.end(), 0.0);
+    double sum = 0;
+    for (int i = 0; i < g.size(); ++i) sum += below[at(i)] * (of_all - owned[at(i)]);
+    return moving_group{g, &patterns_->of_exchange(s.by, g.size(), gives), sum / all};
+}
+
+std::vector<moving_domain> pricer::exchanges(const running_stage& s, bool down) {
+    const layout& l = lay_out(s.stages, s.what);
+    return domains_of(l, s.number, has_all_groups(s.what), [&](const group& g) { return exchange_of(s, l, g, down); });
 }
 
 // Blocks that pass through one rank of a domain: handed on by it, or given to it.
-const std::shared_ptr<const stage_price>& pricer::price_handing(std::span<const stage> up_to_it) {
-    std::shared_ptr<const stage_price>& known = handing_[key_of(up_to_it)];
-    if (known == nullptr) {
-        const stage& s = up_to_it.back();
-        const auto load = [&](bool down) {
-            return load_of_rooted_exchange(up_to_it, *find_algorithm(s), s.provider, down);
-        };
-        known = std::make_shared<const stage_price>(stage_price{load(false), load(true), nullptr});
-    }
+std::vector<moving_domain> pricer::handing(const running_stage& s, bool down) {
+    const layout& l = lay_out(s.stages, s.what);
+    return domains_of(l, s.number, has_all_groups(s.what), [&](const group& g) -> std::optional<moving_group> {
+        std::vector<double> below;
+        for (const int member : g.members()) below.push_back(ranks_below(l.shape(), s.number, member));
+        return star(s, g, g.root(), below, down);
+    });
+}
+
+phase_load pricer::load(const running_stage& s, bool down, std::span<const moving_domain> domains) {
+    const bool at_root = row_of(s.what).has_root() && down == row_of(s.what).up;
+    const bool reduces = row_of(s.what).up && !row_of(s.what).has_root();
+    return load_of({.machine = machine_,
+                    .rows = rows_,
+                    .ranks = ranks_,
+                    .what = s.itself(),
+                    .by = s.provider,
+                    .wire = reduces ? s.itself().wire : wire_type::exact,
+                    .down = down,
+                    .all_groups = has_all_groups(s.what),
+                    .from_caller = s.number == 0 && !at_root,
+                    .in_scratch = row_of(s.what).blocks},
+                   domains, sums_);
+}
+
+std::shared_ptr<const phase_load> pricer::price_phase(const running_stage& s, bool down) {
+    const division_by how = divided_by(s.what);
+    const bool handed_over = follows_buffers(s.provider);
+    std::shared_ptr<const phase_load>& known = phases_[fmt::format(
+        "{} {} {} {} {} {} {} {}", static_cast<int>(how), how == division_by::root ? to_string(s.what) : "",
+        handed_over && row_of(s.what).blocks, key_of_groups(s.stages, s.number, s.what), s.by.name,
+        to_string(s.provider), to_string(s.itself().wire), down)];
+    if (known == nullptr) known = std::make_shared<const phase_load>(load(s, down, movements(s, down)));
     return known;
 }
 
-// Returns the part of all ranks in the largest domain of the last stage.
-double pricer::part_of_domain(const layout& l) const {
-    int most = 1;
-    for (const sample_place& p : l.places)
-        most = std::max(
-            most, samples_.first_rank(l, l.from, p.first + p.positions) - samples_.first_rank(l, l.from, p.first));
-    return static_cast<double>(most) / machine_.ranks();
+std::shared_ptr<const stage_price> pricer::price_stage(const running_stage& s) {
+    stage_price made;
+    const auto add = [&](const std::vector<moving_domain>& domains, bool down) {
+        made.phases.push_back(std::make_shared<const phase_load>(load(s, down, domains)));
+    };
+    const bool in_root = s.itself().how == mode::root;
+    if (row_of(s.what).exchange && row_of(s.what).has_root()) {
+        const bool down = (s.what == collective::scatter) == (s.stages.front().how == mode::root);
+        add(exchanges(s, down), down);
+    } else if (row_of(s.what).exchange) {
+        add(exchanges(s, false), false);
+        if (in_root) add(exchanges(s, true), true);
+    } else {
+        for (const bool down : {false, true})
+            if ((down ? row_of(s.what).down : row_of(s.what).up) || row_of(s.what).has_root())
+                made.phases.push_back(price_phase(s, down));
+        if (in_root && row_of(s.what).blocks) add(handing(s, row_of(s.what).up), row_of(s.what).up);
+    }
+    return std::make_shared<const stage_price>(std::move(made));
 }
 
 // Nodes of a torus are alike: a dimension that comes earlier or later costs what it does of a longer or shorter vector.
@@ -193,77 +335,69 @@ std::vector<leg> pricer::legs_of(std::span<const stage> stages,
     for (int r = 0; r < ways.count(); ++r)
         for (const int s : ways.orders[at(r)]) {
             const double part = ways.shares[at(r)] / all * growth_in_order(stages, ways.orders[at(r)], s);
-            const stage_price& whole = *costs[at(s)];
-            legs.push_back({s, r + 1,
-                            std::make_shared<const stage_price>(
-                                stage_price{scaled(whole.up, part), scaled(whole.down, part), nullptr})});
+            stage_price made;
+            for (const auto& p : costs[at(s)]->phases)
+                made.phases.push_back(std::make_shared<const phase_load>(scaled(*p, part)));
+            legs.push_back({s, r + 1, std::make_shared<const stage_price>(std::move(made))});
         }
     return legs;
 }
 
-// Between stages blocks are put together that go to the same rank: all are read and written once in each stage. To or
-// from a root that is what a domain's ranks have, before each stage but the first; where its ranks share them, all of
-// the root's.
+// Between stages blocks are put together that go to the same rank: all are read and written once in each stage. Where a
+// stage has mode root, one rank does so for the ranks of its domain. To or from a root that is what a domain's ranks
+// have, before each stage but the first; where its ranks share them, all of the root's.
 double pricer::exchange_accesses(collective what, std::span<const stage> stages) {
     double accesses = own_block_accesses(machine_.ranks());
-    if (!row_of(what).has_root() && stages.size() == 1) return accesses;
+    if (stages.size() == 1) return accesses;
+    const tree shape = stage_tree(machine_, stages);
     if (!row_of(what).has_root()) {
+        double vectors = 1;  // of one rank
         accesses = 0;
-        for (std::size_t s = 0; s < stages.size(); ++s) accesses += 2 * vectors_of_one(stages.first(s));
+        for (std::size_t s = 0; s < stages.size(); ++s) {
+            accesses += 2 * vectors;
+            if (stages[s].how == mode::root) vectors *= largest_group(shape, s);
+        }
         return accesses;
     }
-    if (stages.front().how == mode::scatter) return stages.size() > 1 ? accesses + 2 : accesses;
-    for (std::size_t s = 1; s < stages.size(); ++s) accesses += 2 * part_of_domain(samples_.lay_out(stages.first(s)));
+    if (stages.front().how == mode::scatter) return accesses + 2;
+    for (std::size_t s = 0; s + 1 < stages.size(); ++s) accesses += 2.0 * most_ranks(shape, s) / machine_.ranks();
     return accesses;
 }
 
 // Copies count with the innermost stage.
 price pricer::price_together(collective what, std::span<const stage> stages,
                              std::vector<std::shared_ptr<const stage_price>> costs) {
-    std::vector<leg> legs = legs_of(stages, costs);
+    std::vector<leg> legs = legs_of(stages, std::move(costs));
     if (row_of(what).exchange) {
-        for (std::size_t s = 0; s < stages.size(); ++s)
-            if (stages[s].how == mode::root && !row_of(what).has_root())
-                legs.push_back({static_cast<int>(s), 0, costs[s]});  // down
         const double accesses = exchange_accesses(what, stages);
-        legs.push_back({0, 0, copies(machine_, samples_, [&](int) { return accesses; })});
+        legs.push_back(copies([&](int) { return accesses; }));
     } else if (row_of(what).blocks) {
-        for (std::size_t s = 0; s < stages.size() && stages[s].how == mode::root; ++s)
-            legs.push_back({static_cast<int>(s), 0, price_handing(stages.first(s + 1))});
-        legs.push_back({0, 0, block_copies_});
+        legs.push_back(copies([&](int) { return block_accesses(machine_.ranks()); }));
     }
+    // The root of a broadcast copies its vector to where its peers reach it.
     if (what == collective::broadcast && follows_buffers(stages.front().provider) && !on_gpus(machine_))
-        legs.push_back({0, 0, root_copy_});
+        legs.push_back(copies([](int rank) { return rank == 0 ? 2 : 0; }));
     const auto [least, is_new] = limits_.try_emplace(what);
     if (is_new) least->second = limit(machine_, 1, what);
-    return price(machine_, samples_, what, std::move(legs), least->second);
-}
-
-std::shared_ptr<const stage_price> pricer::price_last_stage(std::span<const stage> up_to_it, const algorithm& a,
-                                                            provider by, collective what, bool alone) {
-    if (!row_of(what).exchange) return price_stage(up_to_it, a, by, alone ? std::optional(what) : std::nullopt);
-    if (!row_of(what).has_root()) return price_exchange(up_to_it, a, by);
-    return std::make_shared<const stage_price>(
-        stage_price{load_of_rooted_exchange(up_to_it, a, by, true), {}, nullptr});
+    return price(rows_, ranks_, what, std::move(legs), least->second);
 }
 
 price pricer::price_stages(std::span<const stage> stages, collective what) {
     check_stages(machine_, stages);
-    std::vector<std::shared_ptr<const stage_price>> prices;
     if (row_of(what).exchange) check_exchange(stages, what);
+    std::vector<std::shared_ptr<const stage_price>> prices;
     for (std::size_t s = 0; s < stages.size(); ++s)
-        prices.push_back(
-            price_last_stage(stages.first(s + 1), *find_algorithm(stages[s]), stages[s].provider, what, true));
+        prices.push_back(price_stage({stages, s, *find_algorithm(stages[s]), stages[s].provider, what}));
     return price_together(what, stages, std::move(prices));
 }
 
 // MPI's own collectives are taken to be as fast as messages of an algorithm, and are never chosen.
-std::vector<stage_option> pricer::options_of(std::span<const stage> up_to_it, collective what) {
-    const int size = most_positions(samples_.lay_out(up_to_it));
-    const stage& s = up_to_it.back();
+std::vector<stage_option> pricer::price_options(std::span<const stage> stages, std::size_t number, collective what) {
+    const int size = largest_group(lay_out(stages, what).shape(), number);
+    const stage& s = stages[number];
     std::vector<stage_option> able;
     const auto add = [&](const algorithm& a, provider by) {
-        able.push_back({&a, by, price_last_stage(up_to_it, a, by, what, false)});
+        able.push_back({&a, by, price_stage({stages, number, a, by, what})});
     };
     const auto is_worth_it = [&](const algorithm& a) {
         if (row_of(what).exchange && a.exchange == nullptr) return false;
@@ -279,17 +413,10 @@ std::vector<stage_option> pricer::options_of(std::span<const stage> up_to_it, co
     return able;
 }
 
-std::vector<std::span<const stage_option>> pricer::price_options(std::span<const stage> stages, collective what) {
-    auto& options = !row_of(what).exchange    ? options_
-                    : row_of(what).has_root() ? rooted_exchange_options_
-                                              : exchange_options_;
-    std::vector<std::span<const stage_option>> result;
-    for (std::size_t s = 0; s < stages.size(); ++s) {
-        const auto [known, is_new] = options.try_emplace(key_of_layout(stages.first(s + 1)));
-        if (is_new) known->second = options_of(stages.first(s + 1), what);
-        result.push_back(known->second);
-    }
-    return result;
+std::span<const stage_option> pricer::options_of(std::span<const stage> stages, std::size_t number, collective what) {
+    const auto [known, is_new] = options_.try_emplace({what, key_of_groups(stages, number, what)});
+    if (is_new) known->second = price_options(stages, number, what);
+    return known->second;
 }
 
 }  // namespace terrace::detail

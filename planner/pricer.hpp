@@ -8,9 +8,11 @@
 #include <utility>
 #include <vector>
 
-#include "planner/layout.hpp"
 #include "planner/pattern.hpp"
 #include "planner/price.hpp"
+#include "planner/samples.hpp"
+#include "planner/stage_load.hpp"
+#include "schedule/block_layout.hpp"
 
 namespace terrace::detail {
 
@@ -29,52 +31,83 @@ struct stage_option {
     }
 };
 
-/// Prices stages on one machine, for any grouping of its levels. A stage has the same price whatever stages are outside
-/// it and whatever algorithms are inside it, so that each is priced once.
+/// Prices stages on one machine, for any grouping of its levels. Who meets whom over which part of the vector is read
+/// off the composition of the stages, and what they send to one another off the programs of their algorithms. A stage
+/// has the same price whatever stages are outside it and whatever algorithms are inside it, so that each is priced
+/// once.
 class pricer {
 public:
-    /// @param patterns may be those of another pricer, of whatever machine
-    explicit pricer(const hierarchy& machine, std::shared_ptr<pattern_book> patterns = std::make_shared<pattern_book>())
-        : pricer(machine, sampler(machine), std::move(patterns)) {}
-    pricer(const hierarchy& machine, sampler samples,
-           std::shared_ptr<pattern_book> patterns = std::make_shared<pattern_book>());
+    /// @param patterns may be those of another pricer, of whatever machine   @param all_up_to as of samples
+    explicit pricer(const hierarchy& machine, std::shared_ptr<pattern_book> patterns = std::make_shared<pattern_book>(),
+                    int all_up_to = policy.told_apart);
 
     const hierarchy& machine() const noexcept { return machine_; }
+    const link_rows& rows() const noexcept { return rows_; }
 
     /// @throws plan_error where compose would
     price price_stages(std::span<const stage> stages, collective what);
-    /// Returns for each stage, whatever its algorithm is, all that can run it (planner/available).
-    std::vector<std::span<const stage_option>> price_options(std::span<const stage> stages, collective what);
+    /// Returns all that can run a stage, whatever its algorithm is (planner/available).
+    std::span<const stage_option> options_of(std::span<const stage> stages, std::size_t number, collective what);
     /// Returns the price of stages whose costs are known.
     price price_together(collective what, std::span<const stage> stages,
                          std::vector<std::shared_ptr<const stage_price>> costs);
 
 private:
-    // The price of the last stage for a collective: where it is not `alone`, for all those that share a price.
-    std::shared_ptr<const stage_price> price_last_stage(std::span<const stage> up_to_it, const algorithm& a,
-                                                        provider by, collective what, bool alone);
-    std::shared_ptr<const stage_price> price_stage(std::span<const stage> up_to_it, const algorithm& a, provider by,
-                                                   std::optional<collective> only);
-    root_price price_at_root(const layout& l, const algorithm& a, provider by, const stage_price& of_all);
-    std::shared_ptr<const stage_price> price_exchange(std::span<const stage> up_to_it, const algorithm& a, provider by);
-    double vectors_of_one(std::span<const stage> stages);
-    phase_load load_of_rooted_exchange(std::span<const stage> up_to_it, const algorithm& a, provider by, bool down);
-    const std::shared_ptr<const stage_price>& price_handing(std::span<const stage> up_to_it);
-    double part_of_domain(const layout& l) const;
-    double exchange_accesses(collective what, std::span<const stage> stages);
-    std::vector<stage_option> options_of(std::span<const stage> up_to_it, collective what);
+    // Whose groups these are: of a vector, the same of a call from or to rank 0, or of blocks.
+    enum class division_by { vector, root, blocks };
+    struct layout {
+        std::vector<stage> stages;
+        std::optional<route_view> seen;  // has a level for each stage
+        group_composer composer;
+        block_layout of_blocks;
+
+        const tree& shape() const { return seen->shape(); }
+        const composition& groups() const { return of_blocks.c.count > 0 ? of_blocks.c : composer.groups(); }
+        // Where the block of rank 0 begins.
+        std::int64_t first_block() const { return of_blocks.blocks.empty() ? 0 : of_blocks.blocks.front().begin; }
+    };
+    // A stage as one option runs it.
+    struct running_stage {
+        std::span<const stage> stages;
+        std::size_t number;
+        const algorithm& by;
+        detail::provider provider;
+        collective what;
+
+        const stage& itself() const { return stages[number]; }
+    };
+
+    division_by divided_by(collective what) const;
+    bool has_all_groups(collective what) const;
+    std::string key_of_groups(std::span<const stage> stages, std::size_t number, collective what) const;
+    const layout& lay_out(std::span<const stage> stages, collective what);
+    std::shared_ptr<const stage_price> price_stage(const running_stage& s);
+    std::shared_ptr<const phase_load> price_phase(const running_stage& s, bool down);
+    std::vector<moving_domain> movements(const running_stage& s, bool down);
+    std::vector<moving_domain> exchanges(const running_stage& s, bool down);
+    std::vector<moving_domain> handing(const running_stage& s, bool down);
+    phase_load load(const running_stage& s, bool down, std::span<const moving_domain> domains);
+    template <class Moves>
+    std::vector<moving_domain> domains_of(const layout& l, std::size_t number, bool all, Moves&& moves_of) const;
+    std::optional<moving_group> exchange_of(const running_stage& s, const layout& l, const group& g, bool down);
+    moving_group star(const running_stage& s, const group& g, int center, const std::vector<double>& blocks,
+                      bool scatters);
+    std::vector<stage_option> price_options(std::span<const stage> stages, std::size_t number, collective what);
     std::vector<leg> legs_of(std::span<const stage> stages,
                              std::vector<std::shared_ptr<const stage_price>> costs) const;
+    double exchange_accesses(collective what, std::span<const stage> stages);
+    template <class Vectors>
+    leg copies(Vectors&& vectors) const;
 
     const hierarchy& machine_;
-    sampler samples_;
-    std::shared_ptr<const stage_price> block_copies_;  // of collectives that have blocks, in each phase
-    std::shared_ptr<const stage_price> root_copy_;     // of a broadcast's root, to where its peers reach it
-    std::map<collective, double> limits_;              // of a byte [s]
+    link_rows rows_;
+    samples ranks_;
     std::shared_ptr<pattern_book> patterns_;
-    std::map<std::string, std::shared_ptr<const stage_price>> handing_;  // by the stages up to the one in mode root
-    // By the layout of the stages up to the priced one; those of exchanges.
-    std::map<std::string, std::vector<stage_option>> options_, exchange_options_, rooted_exchange_options_;
+    link_sums sums_;
+    std::vector<layout> layouts_;          // the last ones, by division_by
+    std::map<collective, double> limits_;  // of a byte [s]
+    std::map<std::string, std::shared_ptr<const phase_load>> phases_;
+    std::map<std::pair<collective, std::string>, std::vector<stage_option>> options_;
 };
 
 }  // namespace terrace::detail

@@ -59,26 +59,16 @@ double processor_load::time(double bytes) const {
     return std::max(time_of(sent, bytes), time_of(received, bytes)) + memory * bytes;
 }
 
-std::vector<const phase_load*> stage_price::phases(collective what) const {
-    if (of_blocks && row_of(what).blocks) return of_blocks->phases(what);
-    std::vector<const phase_load*> result;
-    if (row_of(what).has_root() && at_root && row_of(what).down) return {&at_root->scatter, &at_root->allgather};
-    if (row_of(what).has_root() && at_root) return {&at_root->reduce_scatter, &at_root->gather};
-    if (row_of(what).up || row_of(what).exchange) result.push_back(&up);
-    if (row_of(what).down) result.push_back(&down);
-    return result;
-}
-
-double stage_price::time(double bytes, collective what) const {
+double stage_price::time(double bytes) const {
     double time = 0;
-    for (const phase_load* p : phases(what)) time += phase_time(*p, bytes);
+    for (const auto& p : phases) time += phase_time(*p, bytes);
     return time;
 }
 
-double stage_price::busiest_link(collective what) const {
+double stage_price::busiest_link() const {
     double sum = 0;
-    for (const phase_load* p : phases(what))
-        if (!p->links.empty()) sum += *std::max_element(p->links.begin(), p->links.end());
+    for (const auto& p : phases)
+        if (!p->links.empty()) sum += std::ranges::max_element(p->links, {}, &link_use::vectors)->vectors;
     return sum;
 }
 
@@ -102,7 +92,7 @@ phase_load scaled(phase_load p, double by) {
         for (message_load& m : messages) scale(m.part);
     };
     for (double* x : {&p.wire, &p.held_wire, &p.in_turn, &p.path_memory, &p.network_part, &p.largest_part}) scale(*x);
-    for (double& x : p.links) scale(x);
+    for (link_use& l : p.links) scale(l.vectors);
     for (processor_load& load : p.loads) {
         scale_all(load.sent);
         scale_all(load.received);

@@ -9,8 +9,8 @@
 
 namespace terrace::detail {
 
-// The load that a stage puts on links and processors (planner/traffic counts it), and the time that this costs. All of
-// it is a function of N, the bytes of the vector: [s/B] is meant per byte of the vector, and a part is one of the
+// The load that a stage puts on links and processors (planner/stage_load counts it), and the time that this costs. All
+// of it is a function of N, the bytes of the vector: [s/B] is meant per byte of the vector, and a part is one of the
 // vector. docs/reference/cost-model.md has the model as a whole.
 
 /// Times that differ by less than this part are the same number, rounded.
@@ -55,6 +55,12 @@ struct ring_hop {
     std::vector<int> within;  ///< of these, in the longest domain of each height
 };
 
+/// Use of one direction of a link.
+struct link_use {
+    int link = 0;  ///< of link_rows
+    double vectors = 0;
+};
+
 /// The load of one phase, which is one direction (up or down) of one stage over the whole machine.
 struct phase_load {
     double startups = 0;                      ///< latencies that wait for one another [s]
@@ -63,7 +69,7 @@ struct phase_load {
     double held_startups = 0, held_wire = 0;  ///< those of steps in which one rank takes part, at most
     double in_turn = 0;                 ///< what a rank sends over links of a torus, one message after the other [s/B]
     double overlap = 0;                 ///< of that, saved by messages that are in a lane's request slots together [s]
-    std::vector<double> links;          ///< vectors through the links above each sample: by sample, level, direction
+    std::vector<link_use> links;        ///< ascending; those above samples have all that passes them
     std::vector<double> slowness;       ///< by level: rate in the cluster file / rate for this stage's data
     std::vector<processor_load> loads;  ///< the different ones
     std::vector<int> load_of_sample;    ///< index into `loads`
@@ -78,24 +84,15 @@ struct phase_load {
     double largest_part = 0;    ///< the largest message
 };
 
-/// The load of a stage in mode scatter where a collective has a root.
-struct root_price {
-    phase_load scatter, gather;            ///< from and to the root
-    phase_load allgather, reduce_scatter;  ///< of a broadcast and of a reduce
-};
-
-/// The load of a stage. Candidates that have the stage at the same place share it, of all collectives.
+/// The phases that a stage has in a collective, in no order. Candidates that have the stage at the same place share
+/// them.
 struct stage_price {
-    phase_load up, down;
-    std::shared_ptr<const stage_price> of_blocks;         ///< of collectives that have blocks, where theirs differs
-    std::shared_ptr<const root_price> at_root = nullptr;  ///< in mode scatter
+    std::vector<std::shared_ptr<const phase_load>> phases;
 
-    /// The phases that a collective runs.
-    std::vector<const phase_load*> phases(collective what) const;
     /// Time of the stage alone [s].
-    double time(double bytes, collective what) const;
+    double time(double bytes) const;
     /// Vectors through its busiest link, summed over the phases.
-    double busiest_link(collective what) const;
+    double busiest_link() const;
 };
 
 /// Sets the loads of a phase from those of the samples, each of which stands for so many ranks.

@@ -108,6 +108,15 @@ block_layout compose_blocks(const hierarchy& machine, std::span<const stage> sta
     return made;
 }
 
+block_layout compose_block_groups(const hierarchy& machine, std::span<const stage> stages) {
+    const route_view seen = route_view::in_plan_order(stage_tree(machine, stages), {.stages = stages});
+    group_composer composer(fine_count(machine));
+    composer.compose(seen, stages);
+    composition fine = std::move(composer).groups();
+    hand_down(fine);
+    return in_blocks(std::move(fine), machine, stages, std::vector<std::int64_t>(at(machine.ranks()), 1));
+}
+
 // Lets each rank's block (its part on the route) stand for a point of the rank's largest part. A cut through the fine
 // vector is a cut between the blocks before it and those behind.
 block_layout in_blocks(composition fine, const hierarchy& machine, std::span<const stage> stages,

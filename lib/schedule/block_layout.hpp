@@ -35,6 +35,9 @@ struct block_layout {
 block_layout compose_blocks(const hierarchy& machine, std::span<const stage> stages,
                             std::span<const std::int64_t> counts, std::span<const int> tree = {});
 
+/// Returns the groups of all ranks for blocks of one element each, of stages that need no algorithms.
+block_layout compose_block_groups(const hierarchy& machine, std::span<const stage> stages);
+
 /// Returns the first stage that cannot be one of reduce_scatter or allgather, and why: stages have mode scatter, the
 /// innermost ones may have root, and then none has a route_share.
 std::optional<std::pair<int, std::string>> fault_of_blocks(std::span<const stage> stages);

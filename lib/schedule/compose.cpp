@@ -32,10 +32,6 @@ int steps_of(algorithm::generator g, int size) {
     return out.step();
 }
 
-// Domains that are alike divide the vector alike: who owns what is found once for all of a kind, with ranks counted
-// from the domain's first.
-using ownerships = std::map<int, ownership>;
-
 // Composes one stage: the groups of all domains of a level, from who owns what in the level's children.
 class stage_composer {
 public:
@@ -45,10 +41,11 @@ public:
         : asked_(asked), view_(seen), level_(level), number_(seen.stage_of(level)), children_(children) {
         const stage& s = asked.stages[at(number_)];
         made_.how = s.how;
-        made_.by = find_algorithm(s);
         made_.wire = instructed(s.wire);
         made_.number = number_;
         made_.route = route;
+        if (asked.only_groups) return;
+        made_.by = find_algorithm(s);
         if (const std::string fault = fault_of(s); !fault.empty()) fail(fault);
         if (route > 0 && !s.sends())
             fail(
@@ -70,7 +67,12 @@ public:
 
 private:
     const tree& shape() const { return view_.shape(); }
-    bool is_wanted(int domain) const { return asked_.for_all() || shape().domain_of(level_, view_.rank()) == domain; }
+    // The ranks that are asked for in a domain of a level.
+    std::span<const int> asked_in(int level, int domain) const {
+        const auto first = std::ranges::lower_bound(view_.ranks(), shape().first_rank(level, domain));
+        return {first, std::lower_bound(first, view_.ranks().end(), shape().first_rank(level, domain + 1))};
+    }
+    bool is_wanted(int domain) const { return asked_.for_all() || !asked_in(level_, domain).empty(); }
     const ownership& of_child(int child) const {
         return children_.at(level_ == 0 ? 0 : view_.kind_of(level_ - 1, child));
     }
@@ -86,7 +88,11 @@ private:
         std::vector<const ownership*> siblings;
         for (int c = first; c < first + children; ++c) siblings.push_back(&of_child(c));
         const bool partly = !asked_.for_all() && level_ + 1 == shape().depth();
-        const int mine = !asked_.for_all() && is_wanted(domain) ? shape().domain_of(level_ - 1, view_.rank()) : -1;
+        std::vector<std::pair<std::size_t, int>> wanted;  // sibling, rank counted from its first
+        for (const int rank : asked_in(level_, domain)) {
+            const int child = shape().domain_of(level_ - 1, rank);
+            wanted.emplace_back(at(child - first), rank - shape().first_rank(level_ - 1, child));
+        }
         int ordinal = 0, number = 0;
         for_each_segment(siblings, [&](range segment, const std::vector<const std::vector<int>*>& owners) {
             const auto replicas = static_cast<int>(owners.front()->size());
@@ -94,8 +100,8 @@ private:
                 if (static_cast<int>(each->size()) != replicas)
                     fail(fmt::format("mode replicate below siblings of unequal size ({} and {} ranks)", replicas,
                                      each->size()));
-            const bool is_member =
-                mine >= 0 && contains(*owners[at(mine - first)], view_.rank() - shape().first_rank(level_ - 1, mine));
+            const bool is_member = std::ranges::any_of(
+                wanted, [&](const auto& each) { return contains(*owners[each.first], each.second); });
             if (asked_.for_all() || is_member || (after != nullptr && !partly))
                 add_groups(domain, segment, owners, ordinal, number, partly && !is_member ? nullptr : after);
             ++ordinal;
@@ -130,9 +136,11 @@ private:
             if (made_.how == mode::replicate) append(*after, segment, all);
         }
         for (std::vector<int>& replica : members) {
+            const bool meets = asked_.for_all() || std::ranges::any_of(replica, [&](int member) {
+                                   return std::ranges::binary_search(view_.ranks(), member);
+                               });
             for (int& member : replica) member = view_.plan_rank(member);
-            if (asked_.for_all() || contains(replica, asked_.rank))
-                made_.groups.emplace_back(std::move(replica), shards, root, number);
+            if (meets) made_.groups.emplace_back(std::move(replica), shards, root, number);
             ++number;
         }
     }
@@ -147,19 +155,21 @@ private:
     }
 
     void finish() {
-        made_.first_rank = asked_.for_all() ? 0 : asked_.rank;
+        const int root = view_.root();
+        made_.meets_root = root >= 0 && shape().children(level_, shape().domain_of(level_, root)) > 1;
+        if (asked_.only_groups && !asked_.for_all()) return;
+        made_.first_rank = asked_.for_all() ? 0 : asked_.ranks.front();
         made_.of_rank.resize(asked_.for_all() ? at(shape().ranks()) : 1);
         for (int g = 0; g < static_cast<int>(made_.groups.size()); ++g)
             for (const int rank : made_.groups[at(g)].members())
-                if (asked_.for_all() || rank == asked_.rank) made_.of_rank[at(rank - made_.first_rank)].push_back(g);
+                if (asked_.for_all() || rank == made_.first_rank)
+                    made_.of_rank[at(rank - made_.first_rank)].push_back(g);
         if (!asked_.tree.empty()) {
             made_.domains.resize(at(shape().ranks()));
             for (int r = 0; r < shape().ranks(); ++r)
                 made_.domains[at(view_.plan_rank(r))] = shape().domain_of(level_ - 1, r);
         }
-        if (asked_.count == 0) return;
-        const int root = view_.root();
-        made_.meets_root = root >= 0 && shape().children(level_, shape().domain_of(level_, root)) > 1;
+        if (asked_.count == 0 || asked_.only_groups) return;
         const std::vector<int>& sizes = shape().children()[at(level_)];
         for (const int size : std::set(sizes.begin(), sizes.end())) {
             if (size == 1) continue;
@@ -199,7 +209,7 @@ ownerships go_through(const composition_request& asked, const route_view& seen, 
 // Adds what ranks own after the last stage.
 void own(const composition_request& asked, const route_view& seen, int route, ownerships known, composition& made) {
     for (owned& o : known.begin()->second) {
-        if (!asked.for_all() && !contains(o.owners, seen.rank())) continue;
+        if (!asked.for_all() && !contains(o.owners, seen.ranks().front())) continue;
         for (int& owner : o.owners) owner = seen.plan_rank(owner);
         o.route = route;
         made.owners.push_back(std::move(o));
@@ -254,12 +264,27 @@ composition compose_request(const hierarchy& machine, const composition_request&
 
 composition compose(const hierarchy& machine, std::span<const stage> stages, std::int64_t count, std::int64_t quantum,
                     int root, std::span<const int> tree) {
-    return compose_request(machine, {stages, count, quantum, root, composition_request::all_ranks, tree});
+    return compose_request(machine, {stages, count, quantum, root, {}, tree});
 }
 
 composition compose_for(int rank, const hierarchy& machine, std::span<const stage> stages, std::int64_t count,
                         std::int64_t quantum, int root, std::span<const int> tree) {
-    return compose_request(machine, {stages, count, quantum, root, rank, tree});
+    return compose_request(machine, {stages, count, quantum, root, {&rank, 1}, tree});
+}
+
+void group_composer::compose(const route_view& seen, std::span<const stage> stages, std::size_t known) {
+    const composition_request asked{stages, all_.count, 1, seen.root(), seen.ranks(), {}, true};
+    all_.ranks = seen.shape().ranks();
+    all_.root = seen.root();
+    all_.owners.clear();
+    all_.stages.resize(known);
+    after_.resize(known + 1);
+    if (known == 0) after_.front().clear(), append(after_.front()[0], {0, all_.count}, {0});
+    for (int level = static_cast<int>(known); level < seen.shape().depth(); ++level) {
+        ownerships next = go_through(asked, seen, 0, level, level + 1, after_.back(), all_);
+        after_.push_back(std::move(next));
+    }
+    if (asked.for_all()) own(asked, seen, 0, after_.back(), all_);
 }
 
 void check_runnable(const plan_data& r) {

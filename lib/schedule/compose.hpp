@@ -2,12 +2,14 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "plan/plan_data.hpp"
 #include "schedule/lower.hpp"
 #include "schedule/ownership.hpp"
 #include "schedule/registry.hpp"
+#include "schedule/route_view.hpp"
 
 namespace terrace::detail {
 
@@ -66,6 +68,34 @@ composition compose(const hierarchy& machine, std::span<const stage> stages, std
 /// it owns. Costs far less: the time of the rank's own groups, and of one domain of each kind.
 composition compose_for(int rank, const hierarchy& machine, std::span<const stage> stages, std::int64_t count,
                         std::int64_t quantum, int root = -1, std::span<const int> tree = {});
+
+/// Composes stages that need no algorithms, one list after the other, for the ranks that a view is for: the groups that
+/// these are members of, without routes and steps; owners only where it is for all ranks.
+class group_composer {
+public:
+    explicit group_composer(std::int64_t count) { all_.count = count; }
+
+    /// @param known how many of the first stages are as they were the time before
+    void compose(const route_view& seen, std::span<const stage> stages, std::size_t known = 0);
+    const composition& groups() const& noexcept { return all_; }
+    composition groups() && noexcept { return std::move(all_); }
+
+private:
+    composition all_;
+    std::vector<ownerships> after_;  // each stage
+};
+
+/// What a group does in one direction of a stage.
+struct group_move {
+    algorithm::generator emit = nullptr;  ///< null: nothing
+    group who;                            ///< the group as it moves data: members, and what they own
+    bool root_adds = false;               ///< what the root gets it adds to what it has
+};
+
+/// Returns what a group of a stage does in a call that is not fused with the other direction.
+/// @param by who runs the stage   @param in_tree the call is a reproducible reduction
+group_move move_of(const composed_stage& stage, const algorithm& by, collective what, const group& g, bool down,
+                   bool in_tree = false);
 
 /// Makes sure that all rules of a plan can be composed. @throws input_error at the stage's place in the file that the
 /// plan_data was read from, plan_error if it was made in memory

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -20,6 +21,9 @@ struct owned {
 /// The owned parts of one domain, ascending. They cover the vector, or, the same in all domains, what takes one route.
 using ownership = std::vector<owned>;
 
+/// Domains that are alike divide the vector alike: who owns what, by kind of domain, with ranks counted from its first.
+using ownerships = std::map<int, ownership>;
+
 /// Appends a part, joined to the last one if that is its neighbour and has the same owners.
 void append(ownership& map, range part, const std::vector<int>& owners);
 
@@ -31,6 +35,13 @@ template <class F>
 void for_each_segment(std::span<const ownership* const> siblings, F&& f) {
     std::vector<std::size_t> piece(siblings.size(), 0);
     std::vector<const std::vector<int>*> owners(siblings.size());
+    if (std::ranges::all_of(siblings, [&](const ownership* each) { return each == siblings.front(); })) {
+        for (const owned& o : *siblings.front()) {
+            std::ranges::fill(owners, &o.owners);
+            f(o.part, owners);
+        }
+        return;
+    }
     for (std::int64_t begin = 0; piece.front() < siblings.front()->size();) {
         std::int64_t end = std::numeric_limits<std::int64_t>::max();
         for (std::size_t s = 0; s < siblings.size(); ++s) {

@@ -10,6 +10,15 @@ namespace terrace::detail {
 
 namespace {
 
+// True of the way on which data moves in the domains that have the root, and in mode scatter alone: up in a broadcast,
+// down in a reduce.
+bool is_at_root(collective what, bool down) { return row_of(what).has_root() && down == row_of(what).up; }
+
+// True if a member stands in for the root in its groups. A reproducible reduction adds up in another order.
+bool relieves_root(const composed_stage& stage, const algorithm& by, collective what, bool in_tree) {
+    return row_of(what).has_root() && stage.meets_root && stage.how == mode::scatter && by.sends() && !in_tree;
+}
+
 // Writes the program of one rank, stage by stage; routes side by side.
 class writer {
 public:
@@ -98,30 +107,23 @@ private:
                 by_tree_->exchange(stage, g.seen_by(rank_));
                 continue;
             }
-            const group who = who_moves(stage, g, down);
-            const algorithm::generator emit = generator_of(number, g, down);
-            if (emit != nullptr && who.contains(rank_)) emit(out_, who.seen_by(rank_));
+            group_move moves = move_of(stage, *stage.by, what_, g, down, by_tree_.has_value());
+            if (is_fused(number, g)) moves.emit = down ? nullptr : stage.by->allreduce;
+            if (moves.emit != nullptr && moves.who.contains(rank_)) moves.emit(out_, moves.who.seen_by(rank_));
         }
         if (by_tree_ && !down) by_tree_->end_stage(stage);
         out_.go_to_step(first + (is_at_root(down) ? stage.steps_at_root : down ? stage.steps_down : stage.steps_up));
     }
 
-    // True of the way on which data moves in the domains that have the root, and in mode scatter alone: up in a
-    // broadcast, down in a reduce.
-    bool is_at_root(bool down) const { return row_of(what_).has_root() && down == row_of(what_).up; }
-
-    // True if a member stands in for the root in its groups. A reproducible reduction adds up in another order.
+    bool is_at_root(bool down) const { return detail::is_at_root(what_, down); }
     bool relieves(const composed_stage& stage) const {
-        return row_of(what_).has_root() && stage.meets_root && stage.how == mode::scatter && stage.by->sends() &&
-               !by_tree_;
-    }
-    bool is_relieved(const composed_stage& stage, const group& g) const {
-        return g.root() != group::no_root && relieves(stage);
+        return relieves_root(stage, *stage.by, what_, by_tree_.has_value());
     }
 
     // In a reduce the root of a group that rests on the way up.
     std::optional<stage_role::addition> addition_at_root(int number, const group& g, bool down) const {
-        if (what_ != collective::reduce || !down || !is_relieved(stage_at(number), g)) return {};
+        if (what_ != collective::reduce || !down || g.root() == group::no_root || !relieves(stage_at(number)))
+            return {};
         return stage_role::addition{g.rank(g.root()), is_last_to_add(number)};
     }
     // True if no stage further in adds anything on the way down to what passes through this one.
@@ -130,20 +132,6 @@ private:
             if (relieves(stage_at(s)) && (stage_at(s).route == 0 || stage_at(s).route == stage_at(number).route))
                 return false;
         return true;
-    }
-
-    // The group as it moves data. In a broadcast the root scatters all that it has, and rests; in a reduce it rests,
-    // and adds what the others' sums are to its own vector in the end.
-    group who_moves(const composed_stage& stage, const group& g, bool down) const {
-        if (!is_relieved(stage, g)) return g;
-        return is_at_root(down) ? g.with_root_relieved() : g.without_root();
-    }
-
-    algorithm::generator generator_of(int number, const group& g, bool down) {
-        const composed_stage& stage = c_.stages[at(number)];
-        if (is_fused(number, g)) return down ? nullptr : stage.by->allreduce;
-        if (is_at_root(down)) return g.root() == group::no_root ? nullptr : down ? stage.by->gather : stage.by->scatter;
-        return down ? stage.by->down(stage.how) : stage.by->up(stage.how);
     }
 
     // An outermost stage gathers at once what it has scattered: the transport may do both in one.
@@ -174,6 +162,19 @@ private:
 };
 
 }  // namespace
+
+// In a broadcast the root scatters all that it has, and rests; in a reduce it rests, and adds what the others' sums are
+// to its own vector in the end.
+group_move move_of(const composed_stage& stage, const algorithm& by, collective what, const group& g, bool down,
+                   bool in_tree) {
+    const bool at_root = is_at_root(what, down), has_root = g.root() != group::no_root;
+    if (at_root && (stage.how != mode::scatter || !has_root)) return {nullptr, g};
+    const algorithm::generator emit = !at_root ? (down ? by.down(stage.how) : by.up(stage.how))
+                                      : down   ? by.gather
+                                               : by.scatter;
+    if (!has_root || !relieves_root(stage, by, what, in_tree)) return {emit, g};
+    return {emit, at_root ? g.with_root_relieved() : g.without_root(), at_root && down};
+}
 
 bool runs_stages(const composition& c, int rank, const capabilities& can) {
     return std::any_of(c.stages.begin(), c.stages.end(), [&](const composed_stage& s) {

@@ -23,9 +23,11 @@ route_view::route_view(tree shape, std::vector<int> order, std::vector<int> plan
     : shape_(std::move(shape)),
       order_(std::move(order)),
       plan_ranks_(std::move(plan_ranks)),
-      rank_(asked.for_all() ? asked.rank : seen(asked.rank)),
       root_(seen(asked.root)),
-      kinds_(shape_, root_) {}
+      kinds_(shape_, root_) {
+    for (const int rank : asked.ranks) ranks_.push_back(seen(rank));
+    std::ranges::sort(ranks_);
+}
 
 int route_view::seen(int plan_rank) const {
     if (plan_rank < 0 || plan_ranks_.empty()) return plan_rank;

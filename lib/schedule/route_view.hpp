@@ -11,15 +11,14 @@ namespace terrace::detail {
 
 /// The arguments of a composition.
 struct composition_request {
-    static constexpr int all_ranks = -1;
-
     std::span<const stage> stages;
     std::int64_t count = 0, quantum = 1;
-    int root = -1;              ///< -1: none
-    int rank = all_ranks;       ///< the one rank whose groups are wanted, or all_ranks
-    std::span<const int> tree;  ///< as in collective_call
+    int root = -1;                    ///< -1: none
+    std::span<const int> ranks = {};  ///< whose groups are wanted; empty: all ranks'
+    std::span<const int> tree = {};   ///< as in collective_call
+    bool only_groups = false;         ///< not who runs them: stages need no algorithms
 
-    bool for_all() const noexcept { return rank == all_ranks; }
+    bool for_all() const noexcept { return ranks.empty(); }
 };
 
 /// A machine with its stages in the order in which a part of the vector takes them. Ranks are counted in that order: a
@@ -37,8 +36,8 @@ public:
     int kind_of(int level, int domain) const noexcept { return kinds_.of(level, domain); }
     /// Returns the number of a level's stage in the plan.
     int stage_of(int level) const noexcept { return order_[static_cast<std::size_t>(level)]; }
-    /// Returns the rank that is asked for, in this order; -1 if all are.
-    int rank() const noexcept { return rank_; }
+    /// Returns the ranks that are asked for, in this order, ascending; none if all are.
+    const std::vector<int>& ranks() const noexcept { return ranks_; }
     /// Returns the root of the call, in this order; -1 if it has none.
     int root() const noexcept { return root_; }
     /// Returns the number of a rank in the plan.
@@ -56,7 +55,8 @@ private:
     tree shape_;
     std::vector<int> order_;  // stages, innermost first
     std::vector<int> plan_ranks_;
-    int rank_, root_;
+    std::vector<int> ranks_;
+    int root_;
     likeness kinds_;
 };
 

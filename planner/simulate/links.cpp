@@ -8,13 +8,10 @@
 namespace terrace::detail {
 
 link_loads::link_loads(const hierarchy& machine, bool counts) : machine_(machine), rows_(machine), counts_(counts) {
-    for (int row = 0; row < rows_.count(); ++row) {
-        first_.push_back(size());
-        const double share = rows_.is_level(row) && machine.levels[at(row)].ring ? machine.ring_share(row) : 1;
+    for (int row = 0; row < rows_.count(); ++row)
         for (int child = 0; child < rows_.members(row); ++child)
             for (const bool inward : {false, true})
-                links_.push_back({row, child, inward, rows_.rate(row, child) * share, 0, {}});
-    }
+                links_.push_back({row, child, inward, rows_.rate(rows_.link(row, child, inward)), 0, {}});
     const std::vector<double> below = rates_below();
     for (std::size_t i = 0; i < links_.size(); ++i) {
         const int row = links_[i].row;
@@ -29,7 +26,7 @@ link_loads::link_loads(const hierarchy& machine, bool counts) : machine_(machine
 std::vector<double> link_loads::rates_below() const {
     std::vector<double> below(links_.size());
     const auto add = [&](int row, int child, double rate) {
-        for (const int inward : {0, 1}) below[at(first_[at(row)] + 2 * child + inward)] += rate;
+        for (const bool inward : {false, true}) below[at(rows_.link(row, child, inward))] += rate;
     };
     for (int l = 1; l < machine_.depth(); ++l)
         for (int child = 0; child < machine_.shape.members(l); ++child)
@@ -41,8 +38,8 @@ std::vector<double> link_loads::rates_below() const {
             add(row, rows_.member_of(row, rank), machine_.rate(0, rank));
     const std::vector<double> of_nics = machine_.nics.node_rates();
     for (int node = 0; node < machine_.nics.nodes(); ++node)
-        for (const int inward : {0, 1}) {
-            double& most = below[at(first_[at(machine_.node_levels())] + 2 * node + inward)];
+        for (const bool inward : {false, true}) {
+            double& most = below[at(rows_.link(machine_.node_levels(), node, inward))];
             most = std::min(most, of_nics[at(node)]);
         }
     return below;

@@ -10,9 +10,9 @@
 
 #include "plan/plan_yaml.hpp"
 #include "planner/available.hpp"
-#include "planner/layout.hpp"
 #include "planner/planner.hpp"
 #include "planner/policy.hpp"
+#include "planner/samples.hpp"
 #include "planner/shapes.hpp"
 #include "planner/unequal_shares.hpp"
 #include "schedule/compose.hpp"
@@ -170,7 +170,7 @@ TEST(candidates, use_shared_memory_though_a_level_outside_joins_nothing) {
 // Ways to group levels double with each level, and so do their ranks: machines of many take what is worth most.
 TEST(candidates, of_many_levels_are_not_too_many) {
     const hierarchy h = pairs_of_pairs(12);
-    EXPECT_LT(sampler(h).ranks().size(), 100u);
+    EXPECT_LT(samples(h, link_rows(h)).count(), 100u);
     const std::vector<candidate> all = candidates(h);
     EXPECT_LT(all.size(), 4000u);
     for (const std::size_t stages : {1u, 2u, 12u})
@@ -279,7 +279,7 @@ TEST(candidates, contain_the_best_of_everything) {
                 if (row_of(what).has_root() && (bytes == 8 || bytes == mib)) continue;
                 const ranked found = rank_candidates(h, bytes, what).front();
                 for (const std::vector<stage>& stages : all.stages())
-                    EXPECT_LE(found.how.predicted, tuned(h, {"", stages}, bytes, what).predicted * 1.01)
+                    EXPECT_LE(found.how.predicted, tuned(h, {"", stages}, bytes, what).predicted * policy.equal)
                         << to_string(what) << " of " << bytes << ": " << describe(h, stages) << " beats "
                         << describe(h, found.what.stages);
             }

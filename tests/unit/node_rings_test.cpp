@@ -78,7 +78,7 @@ TEST(node_rings, patterns_are_what_programs_do) {
             for (const bool down : {false, true}) {
                 const moved real = by_program(down ? rings.down(how) : rings.up(how), nodes);
                 pattern_book patterns;
-                const pattern& said = patterns.of_rings(how, down, nodes);
+                const pattern& said = patterns.of_rings(nodes, how == mode::root, !down);
                 std::map<std::pair<int, int>, double> sent;
                 int startups = 0;
                 for (const exchange& e : said.exchanges) {

@@ -128,21 +128,13 @@ TEST(stage_time, of_a_shorter_vector_is_that_of_a_scaled_load) {
         EXPECT_NEAR(phase_time(scaled(p, 0.25), 4 * bytes), phase_time(p, bytes), 1e-9 * phase_time(p, bytes));
 }
 
-TEST(stage_price, has_the_phases_that_a_collective_runs) {
-    stage_price s;
-    s.up.startups = 1, s.down.startups = 10;
-    EXPECT_EQ(s.time(0, collective::allreduce), 11);
-    EXPECT_EQ(s.time(0, collective::reduce_scatter), 1);
-    EXPECT_EQ(s.time(0, collective::allgather), 10);
-    EXPECT_EQ(s.time(0, collective::reduce), 1);
-    EXPECT_EQ(s.time(0, collective::broadcast), 10);
-    stage_price blocks;
-    blocks.up.startups = 2;
-    s.of_blocks = std::make_shared<const stage_price>(blocks);
-    EXPECT_EQ(s.time(0, collective::reduce_scatter), 2);
-    EXPECT_EQ(s.time(0, collective::allreduce), 11);
-    s.up.links = {1, 3}, s.down.links = {2, 1};
-    EXPECT_EQ(s.busiest_link(collective::allreduce), 5);
+TEST(stage_price, adds_up_phases) {
+    phase_load up, down;
+    up.startups = 1, down.startups = 10;
+    up.links = {{0, 1}, {3, 3}}, down.links = {{0, 2}, {2, 1}};
+    const stage_price s{{std::make_shared<const phase_load>(up), std::make_shared<const phase_load>(down)}};
+    EXPECT_EQ(s.time(0), 11);
+    EXPECT_EQ(s.busiest_link(), 5);
 }
 
 }  // namespace

@@ -71,7 +71,7 @@ TEST(torus, a_stage_uses_the_links_of_its_dimension_alone) {
         double sum = 0, q = 1;
         const std::vector<double> rates{0.5e9 * directions, 1e9 * directions, 4e9};
         for (int l = 0; l < 3; ++l) {
-            const double p = h.shape.children(l, 0), o = 0.1e-6 * (algorithm[0] == 'b' && p > 2 ? 2 : 1);
+            const double p = h.shape.children(l, 0), o = 0.1e-6 * (algorithm[0] == 'b' ? 2 : 1);
             sum += 2 * ((p - 1) * (1e-6 + o) + (p - 1) / p * bytes / q / rates[static_cast<std::size_t>(l)]);
             q *= p;
         }

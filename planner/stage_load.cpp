@@ -1,0 +1,531 @@
+#include "planner/stage_load.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/index.hpp"
+#include "base/wire.hpp"
+#include "machine/rates.hpp"
+#include "planner/devices.hpp"
+#include "planner/provider_stage.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+class phase_counter {
+public:
+    phase_counter(const stage_phase& phase, link_sums& sums)
+        : phase_(phase),
+          machine_(phase.machine),
+          ratio_(wire_ratio(phase.wire, sizeof(float))),
+          now_(sums.now),
+          all_(sums.all),
+          loads_(phase.ranks.count()) {
+        for (const level& l : machine_.levels) {
+            const device_rates r = rates_on(l);
+            made_.slowness.push_back(l.bandwidth / r.bandwidth);
+        }
+    }
+
+    void count(const moving_domain& domain) {
+        held_startups_.clear();
+        held_wire_.clear();
+        startups_ = wire_ = path_parts_ = 0;
+        path_.clear();
+        path_memory_ = 0;
+        const pattern& first = *domain.front().how;
+        sampled_.clear();
+        for (int i = 0; phase_.all_groups && i < first.size(); ++i) sampled_.push_back(i);
+        for (const moving_group& g : domain)
+            for (const moving_group::member& m : g.sampled) sampled_.push_back(m.position);
+        std::ranges::sort(sampled_);
+        const auto same = std::ranges::unique(sampled_);
+        sampled_.erase(same.begin(), same.end());
+        if (first.handed_over) run_by_provider(domain);
+        else run_steps(domain);
+        if (first.rings > 1) {
+            made_.side_by_side = true;
+            held_startups_.clear();
+            held_wire_.clear();
+        }
+        add_work(domain);
+        end_domain();
+    }
+
+    phase_load finish() {
+        std::ranges::sort(touched_ever_);
+        for (const int link : touched_ever_)
+            if (const double vectors = std::exchange(all_[at(link)], 0); phase_.ranks.are_above(link))
+                made_.links.push_back({link, vectors});
+        std::vector<processor_load> loads;
+        for (rank_load& load : loads_) {
+            std::ranges::sort(load.sent);
+            std::ranges::sort(load.received);
+            loads.push_back({std::move(load.sent), std::move(load.received), static_cast<float>(load.memory)});
+        }
+        set_loads(made_, std::move(loads), phase_.ranks.weights());
+        return std::move(made_);
+    }
+
+private:
+    struct rank_load {
+        std::vector<message_load> sent, received;
+        double memory = 0;  // [s/B]
+    };
+    // Which ends of a message are counted.
+    struct ends {
+        bool from = true, to = true;
+    };
+    // What is known of a step's messages.
+    struct step {
+        int times = 1;
+        double latency = 0;
+        double largest = 0;  // message
+        int level = 0;       // that it crosses
+        // What one position sends or receives, one message after the other.
+        int at_once = 1;
+        double together = 0;
+    };
+    struct end_use {
+        int messages = 0;
+        double part = 0;
+    };
+    // How far a group has come.
+    struct cursor {
+        const moving_group* of;
+        std::size_t exchange = 0;
+        int done = 0;  // of its times
+
+        const struct exchange* now() const {
+            return exchange < of->how->exchanges.size() ? &of->how->exchanges[exchange] : nullptr;
+        }
+        int left() const { return now()->times - done; }
+        void pass(int times) {
+            done += times;
+            if (done == now()->times) ++exchange, done = 0;
+        }
+    };
+
+    // Start-up and rate on a level's links: those of the network, or of NCCL or MPI between GPUs.
+    device_rates rates_on(const level& l) const {
+        if (!on_gpus(machine_)) return {.step = l.latency, .bandwidth = l.bandwidth};
+        return phase_.by == provider::mpi ? mpi_rates(l) : nccl_rates(l);
+    }
+    const level& level_at(int l) const { return machine_.levels[at(l)]; }
+    int first_level() const { return phase_.what.levels.front(); }
+    bool on_ring() const { return level_at(first_level()).ring; }
+    // The outermost level of the stage that joins anything.
+    int outermost_joining() const {
+        auto l = phase_.what.levels.rbegin();
+        while (std::next(l) != phase_.what.levels.rend() && machine_.shape.uniform_size(*l) == 1) ++l;
+        return *l;
+    }
+    // Time to copy what crosses a level, at one end: the transport copies through memory that ranks share [s/B].
+    double copy_time(int l) const { return through_memory(machine_, l) ? 2 * access_time(machine_) : 0; }
+    message_load messages(double part, int l, double count) const {
+        const bool by_nccl = phase_.by != provider::mpi && on_gpus(machine_);
+        const auto segment = static_cast<float>(by_nccl ? 0 : machine_.processors.segment);
+        return {static_cast<float>(part), static_cast<float>(level_at(l).overhead), segment, count};
+    }
+    static void add(std::vector<message_load>& list, const message_load& more) {
+        for (message_load& m : list)
+            if (m.part == more.part && m.overhead == more.overhead && m.segment == more.segment) {
+                m.count += more.count;
+                return;
+            }
+        list.push_back(more);
+    }
+
+    // ---- steps of messages ----
+
+    // Groups of a domain take their steps together.
+    void run_steps(const moving_domain& domain) {
+        std::vector<cursor> open;
+        for (const moving_group& g : domain)
+            if (!g.how->exchanges.empty()) open.push_back({&g});
+        const pattern& first = *domain.front().how;
+        for (const moving_group& g : domain) {
+            sends_.resize(std::max(sends_.size(), at(g.who.size())));
+            receives_.resize(sends_.size());
+        }
+        if (!first.circulant) held_startups_.resize(at(first.size())), held_wire_.resize(at(first.size()));
+        while (!open.empty()) {
+            step s{.times = std::ranges::min(open, {}, &cursor::left).left(), .level = first_level()};
+            const exchange& any = *open.front().now();
+            for (const cursor& c : open) add_exchange(*c.of, *c.now(), s);
+            const double busiest = end_step(s.times);
+            if (phase_.what.how == mode::scatter && startups_ == 0 && !on_ring() &&
+                (first.is_ring() || first.rings > 0))
+                add_lap(domain, s);
+            end_positions(s.latency * any.startups * s.times / any.times, busiest * s.times);
+            if (made_lap_) startups_ = s.latency;
+            else startups_ += s.latency * any.startups * s.times / any.times;
+            wire_ += busiest * s.times;
+            if (first.exchanges.size() == 1) s.at_once = 1, s.together = s.largest;
+            add_to_path(s);
+            for (cursor& c : open) c.pass(s.times);
+            std::erase_if(open, [](const cursor& c) { return c.now() == nullptr; });
+        }
+        if (on_ring() && phase_.what.levels.size() == 1) add_in_turn(domain);
+        made_lap_ = false;
+    }
+
+    // Calls f(from, to, part, ends) for all messages of groups that run position by position, and for those of
+    // positions with samples where all do the same.
+    template <class F>
+    void for_each_message(const moving_group& g, const pattern& p, const exchange& e, F&& f) const {
+        const int size = g.who.size();
+        for (const exchange::message& m : e.messages) {
+            if (!p.circulant) {
+                f(m.from, m.to, m.part, ends{});
+                continue;
+            }
+            for (const int position : sampled_) {
+                f(position, wrap(position + m.to, size), m.part, ends{true, false});
+                f(wrap(position - m.to, size), position, m.part, ends{false, true});
+            }
+        }
+    }
+
+    void add_exchange(const moving_group& g, const exchange& e, step& s) {
+        const std::size_t first = busy_.size();
+        for_each_message(g, *g.how, e,
+                         [&](int from, int to, double part, ends which) { add_message(g, from, to, part, s, which); });
+        for (std::size_t i = first; i < busy_.size(); ++i)
+            for (std::vector<end_use>* ends : {&sends_, &receives_})
+                if (const end_use of = std::exchange((*ends)[at(busy_[i])], {}); of.part > s.together)
+                    s.at_once = of.messages, s.together = of.part;
+        if (!g.how->circulant) return;
+        load_blocks(g, e);
+        busy_.clear();
+        s.at_once = 1, s.together = s.largest;
+    }
+
+    // Adds what passes the links above positions with samples, where all positions do the same. Of the messages that
+    // each of m consecutive positions of n sends `to` positions further on, m - max(0, m - to) - max(0, m + to - n)
+    // leave them.
+    void load_blocks(const moving_group& g, const exchange& e) {
+        const int n = g.who.size();
+        const auto before = [&](int rank) {
+            return static_cast<int>(std::ranges::lower_bound(g.who.members(), rank) - g.who.members().begin());
+        };
+        for (int l = 0; l < machine_.depth(); ++l)
+            for (int last = -1; const int position : sampled_) {
+                const int child = phase_.rows.member_of(l, g.who.rank(position));
+                if (level_at(l).ring || std::exchange(last, child) == child) continue;
+                const int m = before(machine_.shape.first_rank(l - 1, child + 1)) -
+                              before(machine_.shape.first_rank(l - 1, child));
+                double leaving = 0;
+                for (const exchange::message& each : e.messages)
+                    leaving += each.part * (m - std::max(0, m - each.to) - std::max(0, m + each.to - n));
+                for (const bool inward : {false, true})
+                    load_link(phase_.rows.link(l, child, inward),
+                              leaving * g.part * ratio_ * like(g, position, l, true));
+            }
+    }
+
+    void add_message(const moving_group& g, int from, int to, double part, step& s, ends which) {
+        const int a = g.who.rank(from), b = g.who.rank(to), level = machine_.shape.common_level(a, b);
+        const double sent = part * g.part * ratio_;
+        s.latency = std::max(s.latency, rates_on(level_at(level)).step);
+        if (sent > s.largest || (sent == s.largest && level > s.level)) s.largest = sent, s.level = level;
+        for (const int position : {from, to})
+            if (sends_[at(position)].messages + receives_[at(position)].messages == 0) busy_.push_back(position);
+        for (end_use* of : {&sends_[at(from)], &receives_[at(to)]}) ++of->messages, of->part += sent;
+        if (which.from) add_end(a, true, sent, level, s.times);
+        if (which.to) add_end(b, false, sent, level, s.times);
+        load_links(g, from, to, sent, which);
+    }
+
+    // Adds messages that a rank sends or receives, if it is a sample.
+    void add_end(int rank, bool sends, double part, int level, int times) {
+        const int sample = phase_.ranks.of(rank);
+        if (sample == samples::none) return;
+        made_.in_memory &= through_memory(machine_, level);
+        if (between_nodes(level_at(level).medium)) made_.network_part = std::max(made_.network_part, part);
+        rank_load& load = loads_[at(sample)];
+        add(sends ? load.sent : load.received, messages(part, level, times));
+        load.memory += part * times * copy_time(level);
+    }
+
+    // Adds what passes links.
+    void load_links(const moving_group& g, int from, int to, double part, ends which) {
+        int hops = 0, first_hop = 0;
+        phase_.rows.for_each_link(g.who.rank(from), g.who.rank(to), [&](int link, int row, bool at_end) {
+            if (at_end ? !which.to : !which.from) return;
+            const bool ring = phase_.rows.is_level(row) && level_at(row).ring;
+            if (g.how->circulant && phase_.rows.is_level(row) && !ring) return;  // load_blocks
+            // Where few positions speak for all, each of their links carries what all pass on around the ring.
+            if (!which.to && ring) link = hops++ == 0 ? first_hop = link : first_hop;
+            load_link(link, part * like(g, at_end ? to : from, row, which.from && which.to));
+        });
+    }
+    // Returns for how many members of groups like this one a member stands that use a link of a row together: of the
+    // groups for as many as the link's ranks are of the ranks in the domain's child. Where few positions speak for all,
+    // a position stands for others that use the link, too.
+    double like(const moving_group& g, int position, int row, bool alone) const {
+        if (phase_.all_groups) return 1;
+        const auto at_position = std::ranges::find(g.sampled, position, &moving_group::member::position);
+        const moving_group::member& m = at_position == g.sampled.end() ? g.speaker : *at_position;
+        const double ratio = phase_.ranks.share_of_link(at(m.sample), row) / m.ranks_like;
+        return std::max(std::min(1.0, g.like), g.like * (alone ? std::min(1.0, ratio) : ratio));
+    }
+    void load_link(int link, double part) {
+        if (part == 0) return;
+        if (now_[at(link)] == 0) touched_.push_back(link);
+        now_[at(link)] += part;
+    }
+
+    // Returns the time on the busiest link of a step, which it ends [s/B].
+    double end_step(int times) {
+        double busiest = 0;
+        row_times_.assign(at(phase_.rows.count()), 0);
+        for (const int link : touched_) {
+            const int row = phase_.rows.row_of(link);
+            const double time = now_[at(link)] * made_.slowness[at(phase_.rows.level(row))] / phase_.rows.rate(link);
+            busiest = std::max(busiest, time);
+            row_times_[at(row)] = std::max(row_times_[at(row)], time);
+            if (all_[at(link)] == 0) touched_ever_.push_back(link);
+            all_[at(link)] += now_[at(link)] * times;
+            now_[at(link)] = 0;
+        }
+        touched_.clear();
+        return busiest;
+    }
+
+    // Occupies the lanes of the positions that have taken part in a step.
+    void end_positions(double startups, double wire) {
+        std::ranges::sort(busy_);
+        const auto same = std::ranges::unique(busy_);
+        busy_.erase(same.begin(), same.end());
+        for (const int position : busy_) {
+            if (at(position) >= held_wire_.size()) continue;  // a larger group than the first
+            held_startups_[at(position)] += startups;
+            held_wire_[at(position)] += wire;
+        }
+        busy_.clear();
+    }
+
+    void add_to_path(const step& s) {
+        add(path_, messages(s.together / s.at_once, s.level, static_cast<double>(s.times) * s.at_once));
+        path_parts_ += s.together * s.times;
+        path_memory_ += s.together * s.times * handling_time(s.level);
+        made_.largest_part = std::max(made_.largest_part, s.largest);
+    }
+    // Time that processors take for a message on its way: they add it up, and copy it at both ends [s/B]. In mode
+    // replicate a rank may only take part at the end.
+    double handling_time(int l) const {
+        return (adds_ && phase_.what.how != mode::replicate ? reduce_time(machine_) : 0) + 2 * copy_time(l);
+    }
+
+    // ---- rings ----
+
+    // The levels at which neighbours on the ring meet, by level: the hops of a part, which goes around but for one of
+    // the shortest.
+    std::vector<int> hops_of(std::span<const int> members, bool closed) const {
+        std::vector<int> hops(at(machine_.depth()));
+        for (std::size_t i = 0; i + (closed ? 0 : 1) < members.size(); ++i)
+            ++hops[at(machine_.shape.common_level(members[i], members[(i + 1) % members.size()]))];
+        return hops;
+    }
+
+    void add_lap(const moving_domain& domain, const step& s) {
+        const moving_group& g = domain.front();
+        const std::vector<int>& members = g.who.members();
+        std::vector<int> hops = hops_of(members, true);
+        --*std::ranges::find_if(hops, [](int count) { return count > 0; });
+        std::vector<std::vector<int>> inside;  // the longest domain of each level
+        for (int l = first_level(); l < phase_.what.levels.back(); ++l) inside.push_back(longest_inside(members, l));
+        std::vector<ring_hop> lap;
+        double wire = 0;
+        const double piece = s.largest / std::max(1, g.how->rings);
+        for (int l = 0; l < machine_.depth(); ++l) {
+            wire = std::max(wire, row_times_[at(l)]);
+            if (phase_.rows.passes_nic(l))
+                for (int row = phase_.rows.nic_row(); row < phase_.rows.count(); ++row)
+                    wire = std::max(wire, row_times_[at(row)]);
+            if (hops[at(l)] == 0) continue;
+            ring_hop hop{.latency = rates_on(level_at(l)).step,
+                         .wire = wire,
+                         .message = messages(piece, l, 1),
+                         .memory = piece * handling_time(l),
+                         .count = hops[at(l)],
+                         .within = {}};
+            for (const std::vector<int>& of : inside) hop.within.push_back(of[at(l)]);
+            lap.push_back(std::move(hop));
+        }
+        const auto count = [](const std::vector<ring_hop>& all) {
+            int sum = 0;
+            for (const ring_hop& h : all) sum += h.count;
+            return sum;
+        };
+        if (count(lap) > count(made_.lap)) made_.lap = std::move(lap);
+        made_lap_ = true;
+    }
+    std::vector<int> longest_inside(const std::vector<int>& members, int level) const {
+        std::span<const int> longest;
+        for (std::size_t begin = 0, end = 0; begin < members.size(); begin = end) {
+            while (end < members.size() &&
+                   machine_.shape.domain_of(level, members[end]) == machine_.shape.domain_of(level, members[begin]))
+                ++end;
+            if (end - begin > longest.size()) longest = std::span(members).subspan(begin, end - begin);
+        }
+        return hops_of(longest, false);
+    }
+
+    // The time in which a rank sends to its neighbours on a ring of a torus as if it had one link for all of them. A
+    // lane's request slots go to segments in program order, so that a long message keeps the next one waiting, though
+    // that uses another link: only the last segments of one message and the first of the next are in the slots
+    // together.
+    void add_in_turn(const moving_domain& domain) {
+        if (on_gpus(machine_)) return;  // messages go whole
+        const moving_group& g = domain.front();
+        const int row = first_level(), link = phase_.rows.link(row, phase_.rows.member_of(row, g.who.rank(0)), false);
+        double parts = 0, messages = 0, vectors = 0, own = 0;
+        for (const exchange& e : g.how->exchanges)
+            for (const exchange::message& m : e.messages)
+                if (m.from == 0) parts += m.part * e.times, messages += e.times;
+        for (const moving_group& each : domain) {
+            vectors += each.part * each.like;
+            if (each.who.contains(g.who.rank(0))) own += each.part;
+        }
+        made_.in_turn = std::max(made_.in_turn, parts * vectors / phase_.rows.rate(link));
+        made_.overlap =
+            std::max(made_.overlap, (messages - 1) * slots_each_way * static_cast<double>(machine_.processors.segment) *
+                                        vectors / own / phase_.rows.rate(link));
+    }
+
+    // ---- a provider's collectives ----
+
+    void run_by_provider(const moving_domain& domain) {
+        const bool by_nccl = on_gpus(machine_);
+        const int outermost = outermost_joining();
+        for (const moving_group& g : domain) {
+            const action what = *g.how->handed_over;
+            const division d = division_of(g.who);
+            const stage_work work(what, std::max(0, d.root), sharing::replicated);
+            const provider_stage all = by_nccl ? nccl_stage(what, d) : memory_stage(work, d, phase_.in_scratch);
+            startups_ = by_nccl ? nccl_startup(outermost) : all.flag_waits * flag_time(machine_, outermost);
+            load_all(g, all);
+            for (const auto& [position, sample, ranks_like] : g.sampled) {
+                double work_of = all.moves.reduced[at(position)] * reduce_time(machine_);
+                if (!by_nccl) work_of = accesses(all, position, work.round(0)) * access_time(machine_);
+                loads_[at(sample)].memory += work_of * g.part;
+                const double divided = by_nccl ? g.part / (phase_.what.how == mode::root ? 1 : d.size)
+                                               : g.part * part_of(work.round(0), d, position);
+                made_.largest_part = std::max(made_.largest_part, divided);
+                if (by_nccl && between_nodes(level_at(outermost).medium))
+                    made_.network_part = std::max(made_.network_part, divided);
+            }
+        }
+        wire_ = end_step(1);
+    }
+
+    // The part that a member works on.
+    static double part_of(const stage_round& round, const division& d, int member) {
+        if (round.part == extent::whole) return 1;
+        if (d.parts.empty()) return 1.0 / d.size;
+        double whole = 0;
+        for (const int part : d.parts) whole += part;
+        return d.parts[at(member)] / whole;
+    }
+
+    // Reads and writes of a member's processor, in parts of the group's data. The vector that comes from the caller is
+    // to be where peers reach it. All that a rank has just copied there is in its cache: where it reads all of that
+    // again, that is free.
+    double accesses(const provider_stage& all, int member, const stage_round& round) const {
+        const double touched = all.moves.reduced[at(member)];
+        if (!phase_.from_caller || phase_.in_scratch || phase_.down) return touched;
+        const double copied = 2 * all.exposed[at(member)];
+        const bool cached = copied > 0 && round.adds && phase_.what.how == mode::replicate;
+        return copied + touched - (cached ? 1 : 0);
+    }
+
+    double nccl_startup(int outermost) const {
+        double longest = 0;
+        for (int l = first_level(); l <= outermost; ++l) longest = std::max(longest, nccl_rates(level_at(l)).stage);
+        return longest;
+    }
+
+    // What NCCL sends from nodes leaves by whichever NIC is free where it has several ranks of a node.
+    void load_all(const moving_group& g, const provider_stage& all) {
+        const bool in_nodes = first_level() < machine_.node_levels();
+        std::vector<bool> carried(all.shared ? now_.size() : 0);
+        for_each_message(g, all.moves, all.moves.exchanges.front(), [&](int from, int to, double part, ends which) {
+            phase_.rows.for_each_link(g.who.rank(from), g.who.rank(to), [&](int link, int row, bool at_end) {
+                if ((at_end ? !which.to : !which.from) || (!phase_.rows.is_level(row) && in_nodes)) return;
+                if (all.shared && carried[at(link)]) return;
+                if (all.shared) carried[at(link)] = true;
+                load_link(link, part * g.part * like(g, at_end ? to : from, row, which.from && which.to));
+            });
+        });
+    }
+
+    // ---- processors, and the end of a domain ----
+
+    // What samples add up. Where a wire type is shorter, they convert each element that is sent or received, which
+    // takes about half the time of adding it up.
+    void add_work(const moving_domain& domain) {
+        for (const moving_group& g : domain)
+            for (const auto& [position, sample, ranks_like] : g.sampled) {
+                double& memory = loads_[at(sample)].memory;
+                if (!g.how->handed_over) memory += g.how->reduced[at(position)] * g.part * reduce_time(machine_);
+                if (phase_.wire == wire_type::exact) continue;
+                const double own = 1.0 / g.who.size(), others = 1 - own;
+                memory += (phase_.down ? others + 2 * own : 2 * others) * g.part * reduce_time(machine_) / 2;
+            }
+    }
+
+    void end_domain() {
+        const auto most = [](double of_all, const std::vector<double>& of_position) {
+            return of_position.empty() ? of_all : std::ranges::max(of_position);
+        };
+        made_.startups = std::max(made_.startups, startups_);
+        made_.wire = std::max(made_.wire, wire_);
+        made_.held_startups = std::max(made_.held_startups, most(startups_, held_startups_));
+        made_.held_wire = std::max(made_.held_wire, most(wire_, held_wire_));
+        if (path_parts_ <= longest_path_) return;
+        longest_path_ = path_parts_;
+        made_.path = std::move(path_);
+        made_.path_memory = path_memory_;
+    }
+
+public:
+    void set_adds(bool adds) { adds_ = adds; }
+
+private:
+    const stage_phase& phase_;
+    const hierarchy& machine_;
+    double ratio_;                             // of what crosses links
+    std::vector<double>&now_, &all_;           // vectors through each link, in the step and altogether
+    std::vector<int> touched_, touched_ever_;  // links that the step uses, and any
+    std::vector<double> row_times_;            // of the busiest link of each row in the step [s/B]
+    std::vector<rank_load> loads_;             // by sample
+    phase_load made_;
+    double longest_path_ = 0;
+    bool adds_ = false;
+    // Of the domain at hand.
+    double startups_ = 0, wire_ = 0, path_parts_ = 0, path_memory_ = 0;
+    bool made_lap_ = false;
+    std::vector<message_load> path_;
+    std::vector<double> held_startups_, held_wire_;  // by position; empty: all take part in everything
+    // Of the step at hand.
+    std::vector<end_use> sends_, receives_;  // by position
+    std::vector<int> busy_;
+    std::vector<int> sampled_;  // positions of the domain at hand
+};
+
+}  // namespace
+
+phase_load load_of(const stage_phase& phase, std::span<const moving_domain> domains, link_sums& sums) {
+    phase_counter counter(phase, sums);
+    for (const moving_domain& domain : domains) {
+        counter.set_adds(std::ranges::any_of(domain, [](const moving_group& g) { return g.how->adds(); }));
+        counter.count(domain);
+    }
+    return counter.finish();
+}
+
+}  // namespace terrace::detail

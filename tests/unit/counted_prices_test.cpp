@@ -1,0 +1,124 @@
+// What a price counts, beside what all ranks' schedules say: bytes on each link and messages of each rank, on random
+// machines. TERRACE_TEST_ALL=1 looks at more machines.
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "planner/planner.hpp"
+#include "planner/pricer.hpp"
+#include "schedule/call_schedule.hpp"
+#include "support/dice.hpp"
+#include "support/effort.hpp"
+#include "support/planner_machines.hpp"
+
+namespace terrace::detail::test::counted_prices_test {
+namespace {
+
+constexpr int most_ranks = 24;
+constexpr double rounded = 1e-5;  // of a vector, where shares do not divide it
+
+// Nodes of 1 to 4 ranks in racks of 1 to 3; or a torus, or nodes with several NICs, on rails or not. Links differ.
+hierarchy drawn(dice& d) {
+    const auto of = [&](int least, std::size_t more) { return least + static_cast<int>(d.below(more)); };
+    if (d.below(5) == 0) return torus_of({of(1, 2), of(2, 3), of(2, 2)}, 2);
+    const auto racks = 1 + d.below(3);
+    std::vector<std::vector<int>> children(racks > 1 ? 3 : 2);
+    const bool even = d.below(3) == 0;
+    const auto size = static_cast<int>(1 + d.below(4));
+    for (std::size_t rack = 0; rack < racks; ++rack) {
+        const auto nodes = even ? 2 : static_cast<int>(1 + d.below(3) + (racks == 1));
+        children[1].push_back(nodes);
+        for (int n = 0; n < nodes; ++n) children[0].push_back(even ? size : static_cast<int>(1 + d.below(4)));
+    }
+    if (racks > 1) children[2] = {static_cast<int>(racks)};
+    hierarchy h;
+    h.levels = {link("node", fabric::ethernet, 4e9, 1e-6, 1e-6), link("rack", fabric::ethernet, 1e9, 1e-5, 1e-6)};
+    if (racks > 1) h.levels.push_back(link("core", fabric::ethernet, 0.5e9, 1e-5, 1e-6));
+    h.shape = tree(std::move(children));
+    level& top = h.levels.back();
+    if (d.below(3) == 0) {
+        std::vector<double> rates(static_cast<std::size_t>(h.shape.members(h.depth() - 1)), top.bandwidth);
+        d.pick(rates) *= 0.5;
+        top = with_rates(top, rates);
+    }
+    return h;
+}
+
+// An element count that all shares divide.
+constexpr std::int64_t elements = std::int64_t{720720} * 64;
+
+struct counted {
+    std::map<int, double> links;  // vectors
+    std::vector<std::pair<double, double>> messages;
+};
+
+counted of_schedules(const hierarchy& h, const candidate& c, collective what) {
+    const link_rows rows(h);
+    const bool blocks = row_of(what).blocks;
+    const collective_call call = equal_call(h.ranks(), what, elements, sizeof(float));
+    const call_layout layout(h, c.stages, call);
+    const double vector = static_cast<double>(elements) * (blocks ? h.ranks() : 1);
+    counted made;
+    made.messages.resize(static_cast<std::size_t>(h.ranks()));
+    for (int rank = 0; rank < h.ranks(); ++rank)
+        for (const schedule program = layout.generated_for(rank); const instr& i : program.instrs) {
+            if (i.what != action::send || i.src.part.empty()) continue;
+            ++made.messages[static_cast<std::size_t>(rank)].first;
+            ++made.messages[static_cast<std::size_t>(i.peer)].second;
+            rows.for_each_link(rank, i.peer, [&](int link, int, bool) {
+                made.links[link] += static_cast<double>(i.src.part.count()) / vector;
+            });
+        }
+    return made;
+}
+
+counted of_price(const hierarchy& h, const candidate& c, collective what) {
+    const price cost = pricer(h).price_stages(c.stages, what);
+    counted made;
+    for (const link_use& l : cost.link_loads()) made.links[l.link] = l.vectors;
+    for (int rank = 0; rank < h.ranks(); ++rank)
+        made.messages.push_back(cost.messages_of(static_cast<std::size_t>(rank)));
+    return made;
+}
+
+TEST(counted_prices, are_those_of_schedules) {
+    dice d(46);
+    const int machines = share("random machines whose prices are counted", 1000, 100);
+    int looked_at = 0;
+    std::map<std::string, int> off;
+    for (int number = 0; number < machines; ++number) {
+        const hierarchy h = drawn(d);
+        if (h.ranks() > most_ranks) continue;
+        for (const collective what : all_collectives) {
+            std::vector<candidate> all = candidates(h, what);
+            for (int n = 0; n < 10 && !all.empty(); ++n) {
+                const candidate c = d.pick(all);
+                if (!all_send(c.stages)) continue;
+                const counted said = of_price(h, c, what), real = of_schedules(h, c, what);
+                ++looked_at;
+                double worst = 0;
+                std::map<int, double> links = said.links;
+                for (const auto& [link, vectors] : real.links) worst = std::max(worst, std::abs(links[link] - vectors));
+                for (const auto& [link, vectors] : said.links)
+                    if (!real.links.contains(link)) worst = std::max(worst, vectors);
+                const bool same = said.messages == real.messages;
+                const std::string where = fmt::format("{} {}", shape_text(h.shape), describe(h, c.stages));
+                EXPECT_LT(worst, rounded) << to_string(what) << ": " << where;
+                EXPECT_TRUE(same) << to_string(what) << ": " << where;
+                if (worst >= rounded || !same) ++off[std::string(to_string(what)) + (same ? " bytes" : " messages")];
+            }
+        }
+    }
+    for (const auto& [what, times] : off) fmt::print("{}: {} off\n", what, times);
+    fmt::print("{} candidates counted\n", looked_at);
+}
+
+}  // namespace
+}  // namespace terrace::detail::test::counted_prices_test

@@ -22,7 +22,7 @@ int link_rows::row_of(int link) const noexcept {
 double link_rows::rate(int link) const noexcept {
     const int row = row_of(link);
     const bool on_ring = is_level(row) && machine_.levels[at(row)].ring;
-    return rate(row, (link - first_[at(row)]) / 2) * (on_ring ? machine_.ring_share(row) : 1);
+    return rate(row, member_of(link)) * (on_ring ? machine_.ring_share(row) : 1);
 }
 
 int link_rows::members(int row) const noexcept {

@@ -54,12 +54,7 @@ public:
 private:
     static group divided(const division& d) {
         constexpr int halves = 2;  // algorithms may cut a part
-        std::vector<range> shards;
-        for (int i = 0; i < d.size; ++i) {
-            const std::int64_t begin = shards.empty() ? 0 : shards.back().end;
-            shards.push_back({begin, begin + halves * (d.parts.empty() ? 1 : d.parts[at(i)])});
-        }
-        return {positions(d.size), std::move(shards), d.root};
+        return {positions(d.size), shards_of(d, halves), d.root};
     }
 
     void write_exchange(builder& out, int position) const {
@@ -252,6 +247,15 @@ bool pattern::is_ring() const {
 
 bool crowds(const algorithm& a, int size) noexcept {
     return size > policy.most_exchanges_at_once && a.graph == message_graph::all_at_once;
+}
+
+std::vector<range> shards_of(const division& d, int times) {
+    std::vector<range> shards;
+    for (int i = 0; i < d.size; ++i) {
+        const std::int64_t begin = shards.empty() ? 0 : shards.back().end;
+        shards.push_back({begin, begin + times * (d.parts.empty() ? 1 : d.parts[at(i)])});
+    }
+    return shards;
 }
 
 division division_of(const group& g) {

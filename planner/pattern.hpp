@@ -3,7 +3,8 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <span>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "schedule/compose.hpp"
@@ -60,6 +61,8 @@ struct division {
     friend auto operator<=>(const division&, const division&) = default;
 };
 
+/// Returns the parts as ranges, one after the other, each so many times as long.
+std::vector<range> shards_of(const division& d, int times = 1);
 /// Returns what a group divides. Parts that differ by rounding alone are equal.
 division division_of(const group& g);
 

@@ -42,10 +42,18 @@ void check_stages(const hierarchy& machine, std::span<const stage> stages) {
             throw plan_error(fmt::format("stages[{}]: {}", s, fault));
 }
 
-// Ranks in the child of a stage's domain that a member of a group stands for.
-int ranks_below(const tree& shape, std::size_t number, int member) {
-    const int level = static_cast<int>(number) - 1, child = shape.domain_of(level, member);
-    return shape.first_rank(level, child + 1) - shape.first_rank(level, child);
+// The ranks of the domain of a level that a rank is in; of level -1, itself.
+range ranks_around(const tree& shape, int level, int rank) {
+    const int domain = shape.domain_of(level, rank);
+    return {shape.first_rank(level, domain), shape.first_rank(level, domain + 1)};
+}
+
+// How many ranks are in the child of a stage's domain that each member of a group stands for.
+std::vector<double> ranks_below(const tree& shape, std::size_t number, const group& g) {
+    std::vector<double> below;
+    for (const int member : g.members())
+        below.push_back(static_cast<double>(ranks_around(shape, static_cast<int>(number) - 1, member).count()));
+    return below;
 }
 
 // The largest domain of a stage.
@@ -142,21 +150,19 @@ const pricer::layout& pricer::lay_out(std::span<const stage> stages, collective 
     return last;
 }
 
-// Returns what the groups of a stage move, as moves_of(group) says. All groups of a domain together have the vector: a
-// group stands for so many others that those of samples have all of it, too. Where the innermost stages have mode root,
-// a member stands for the ranks whose sums it has.
+// Returns what the groups of a stage move, as moves_of(layout, group) says. All groups of a domain together have the
+// vector: a group stands for so many others that those of samples have all of it, too. Where the innermost stages have
+// mode root, a member stands for the ranks whose sums it has.
 template <class Moves>
-std::vector<moving_domain> pricer::domains_of(const layout& l, std::size_t number, bool all, Moves&& moves_of) const {
-    const int level = static_cast<int>(number);
-    const auto ranks_of = [&](int height, int rank) {
-        const int domain = l.shape().domain_of(height, rank);
-        return range{l.shape().first_rank(height, domain), l.shape().first_rank(height, domain + 1)};
-    };
+std::vector<moving_domain> pricer::domains_of(const running_stage& s, Moves&& moves_of) {
+    const layout& l = lay_out(s.stages, s.what);
+    const bool all = has_all_groups(s.what);
+    const int level = static_cast<int>(s.number);
     const auto weight_of = [&](range ranks) {
         return ranks_.weight_of(static_cast<int>(ranks.begin), static_cast<int>(ranks.end));
     };
     const auto ranks_like = [&](int rank) {
-        const range child = ranks_of(level - 1, rank);
+        const range child = ranks_around(l.shape(), level - 1, rank);
         return ranks_.weights()[at(ranks_.of(rank))] * static_cast<double>(child.count()) / weight_of(child);
     };
     int roots = 0;  // innermost stages in mode root
@@ -167,16 +173,16 @@ std::vector<moving_domain> pricer::domains_of(const layout& l, std::size_t numbe
         moving_domain moving = {};
     };
     std::map<int, found> domains;
-    for (const group& g : l.groups().stages[number].groups) {
+    for (const group& g : l.groups().stages[s.number].groups) {
         const double part = static_cast<double>(g.whole().count()) / static_cast<double>(l.groups().count);
         const auto first = std::ranges::find_if(g.members(), [&](int r) { return ranks_.of(r) != samples::none; });
         if (part < rounded_away || (first == g.members().end() && !all)) continue;
         found& of = domains[l.shape().domain_of(level, g.rank(0))];
-        const double raw =
-            all ? 1
-                : ranks_like(*first) * weight_of(ranks_of(roots - 1, *first)) / ranks_.weights()[at(ranks_.of(*first))];
+        const double raw = all ? 1
+                               : ranks_like(*first) * weight_of(ranks_around(l.shape(), roots - 1, *first)) /
+                                     ranks_.weights()[at(ranks_.of(*first))];
         of.parts += raw * part;
-        std::optional<moving_group> moves = moves_of(g);
+        std::optional<moving_group> moves = moves_of(l, g);
         if (!moves || moves->who.size() < 2) continue;
         for (int i = 0; i < moves->who.size(); ++i)
             if (const int rank = moves->who.rank(i); ranks_.of(rank) != samples::none)
@@ -195,18 +201,16 @@ std::vector<moving_domain> pricer::domains_of(const layout& l, std::size_t numbe
 }
 
 std::vector<moving_domain> pricer::movements(const running_stage& s, bool down) {
-    const layout& l = lay_out(s.stages, s.what);
-    const composed_stage& stage = l.groups().stages[s.number];
-    return domains_of(l, s.number, has_all_groups(s.what), [&](const group& g) -> std::optional<moving_group> {
+    return domains_of(s, [&](const layout& l, const group& g) -> std::optional<moving_group> {
+        const composed_stage& stage = l.groups().stages[s.number];
         group_move moves = move_of(stage, s.by, s.what, g, down);
         if (moves.emit == nullptr) return {};
         const double part = static_cast<double>(moves.who.whole().count()) / static_cast<double>(l.groups().count);
         const bool goes_around = moves.emit == s.by.up(stage.how) || moves.emit == s.by.down(stage.how);
         if (s.by.graph == message_graph::node_rings && goes_around) {
-            std::vector<int> nodes;
-            for (const int rank : moves.who.members())
-                nodes.push_back(machine_.shape.domain_of(machine_.node_levels() - 1, rank));
-            for (int& node : nodes) node -= nodes.front();
+            std::vector<int> nodes = nodes_of(machine_, moves.who.members());
+            const int first = nodes.front();
+            for (int& node : nodes) node -= first;
             const pattern& how = patterns_->of_rings(nodes, stage.how == mode::root, !down);
             return moving_group{std::move(moves.who), &how, part};
         }
@@ -231,10 +235,9 @@ moving_group pricer::star(const running_stage& s, const group& g, int center, co
 // for, and the elements that it owns, one for each rank.
 std::optional<moving_group> pricer::exchange_of(const running_stage& s, const layout& l, const group& g, bool down) {
     const double all = machine_.ranks();
-    std::vector<double> below, owned;
+    std::vector<double> below = ranks_below(l.shape(), s.number, g), owned;
     int of_root = group::no_root, of_first = group::no_root;  // who stands for rank 0, and who owns its element
     for (int i = 0; i < g.size(); ++i) {
-        below.push_back(ranks_below(l.shape(), s.number, g.rank(i)));
         owned.push_back(static_cast<double>(g.shard(i).count()) / static_cast<double>(l.groups().count) * all);
         if (l.shape().domain_of(static_cast<int>(s.number) - 1, g.rank(i)) == 0) of_root = i;
         if (g.shard(i).overlaps({l.first_block(), l.first_block() + 1})) of_first = i;
@@ -263,17 +266,13 @@ std::optional<moving_group> pricer::exchange_of(const running_stage& s, const la
 }
 
 std::vector<moving_domain> pricer::exchanges(const running_stage& s, bool down) {
-    const layout& l = lay_out(s.stages, s.what);
-    return domains_of(l, s.number, has_all_groups(s.what), [&](const group& g) { return exchange_of(s, l, g, down); });
+    return domains_of(s, [&](const layout& l, const group& g) { return exchange_of(s, l, g, down); });
 }
 
 // Blocks that pass through one rank of a domain: handed on by it, or given to it.
 std::vector<moving_domain> pricer::handing(const running_stage& s, bool down) {
-    const layout& l = lay_out(s.stages, s.what);
-    return domains_of(l, s.number, has_all_groups(s.what), [&](const group& g) -> std::optional<moving_group> {
-        std::vector<double> below;
-        for (const int member : g.members()) below.push_back(ranks_below(l.shape(), s.number, member));
-        return star(s, g, g.root(), below, down);
+    return domains_of(s, [&](const layout& l, const group& g) -> std::optional<moving_group> {
+        return star(s, g, g.root(), ranks_below(l.shape(), s.number, g), down);
     });
 }
 

@@ -33,8 +33,8 @@ struct stage_option {
 
 /// Prices stages on one machine, for any grouping of its levels. Who meets whom over which part of the vector is read
 /// off the composition of the stages, and what they send to one another off the programs of their algorithms. A stage
-/// has the same price whatever stages are outside it and whatever algorithms are inside it, so that each is priced
-/// once.
+/// has the same price whatever algorithms are inside it and, but for unequal blocks, whatever stages are outside it, so
+/// that each is priced once.
 class pricer {
 public:
     /// @param patterns may be those of another pricer, of whatever machine   @param all_up_to as of samples
@@ -88,7 +88,7 @@ private:
     std::vector<moving_domain> handing(const running_stage& s, bool down);
     phase_load load(const running_stage& s, bool down, std::span<const moving_domain> domains);
     template <class Moves>
-    std::vector<moving_domain> domains_of(const layout& l, std::size_t number, bool all, Moves&& moves_of) const;
+    std::vector<moving_domain> domains_of(const running_stage& s, Moves&& moves_of);
     std::optional<moving_group> exchange_of(const running_stage& s, const layout& l, const group& g, bool down);
     moving_group star(const running_stage& s, const group& g, int center, const std::vector<double>& blocks,
                       bool scatters);

@@ -1,25 +1,11 @@
 #include "planner/provider_stage.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 #include "base/index.hpp"
 #include "planner/policy.hpp"
 
 namespace terrace::detail {
-
-namespace {
-
-std::vector<range> shards_of(const division& d) {
-    std::vector<range> shards;
-    for (int i = 0; i < d.size; ++i) {
-        const std::int64_t begin = shards.empty() ? 0 : shards.back().end;
-        shards.push_back({begin, begin + (d.parts.empty() ? 1 : d.parts[at(i)])});
-    }
-    return shards;
-}
-
-}  // namespace
 
 // A member that adds up a shard for the others waits for all to arrive, and for all to have done that.
 provider_stage memory_stage(const stage_work& work, const division& d, bool in_place) {

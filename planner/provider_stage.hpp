@@ -1,6 +1,6 @@
 #pragma once
 
-#include <span>
+#include <vector>
 
 #include "planner/pattern.hpp"
 #include "schedule/stage_work.hpp"

@@ -1,7 +1,6 @@
 #include "planner/samples.hpp"
 
 #include <algorithm>
-#include <tuple>
 
 #include "base/index.hpp"
 
@@ -22,17 +21,19 @@ samples::samples(const hierarchy& machine, const link_rows& rows, int all_up_to)
     if (ranks_.size() < at(machine.ranks())) find_shares(rows);
 }
 
-// By the kinds of the children, the rates of their links, and the NICs of ranks.
+samples::alike samples::likeness_of(int level, int child) const {
+    if (level > 0) return {kind_[at(level - 1)][at(child)], machine_.rate(level, child), 0};
+    return {0, machine_.rate(level, child), nic_rates_.empty() ? 0 : nic_rates_[at(child)]};
+}
+
 void samples::find_kinds() {
     const tree& t = machine_.shape;
     for (int l = 0; l < t.depth(); ++l) {
-        std::map<std::vector<std::tuple<int, double, double>>, int> kinds;
+        std::map<std::vector<alike>, int> kinds;
         std::vector<int>& of_level = kind_.emplace_back();
         for (int d = 0; d < t.domains(l); ++d) {
-            std::vector<std::tuple<int, double, double>> parts;
-            for (int c = t.first_child(l, d); c < t.first_child(l, d + 1); ++c)
-                parts.emplace_back(l == 0 ? 0 : kind_[at(l - 1)][at(c)], machine_.rate(l, c),
-                                   l == 0 ? nic_share(c) : 0);
+            std::vector<alike> parts;
+            for (int c = t.first_child(l, d); c < t.first_child(l, d + 1); ++c) parts.push_back(likeness_of(l, c));
             of_level.push_back(kinds.try_emplace(std::move(parts), static_cast<int>(kinds.size())).first->second);
         }
     }
@@ -47,14 +48,11 @@ void samples::take(int level, int domain, double weight) {
     const tree& t = machine_.shape;
     const int first = t.first_child(level, domain), last = t.first_child(level, domain + 1) - 1;
     const bool looks = !takes_few_ || looked_into_.emplace(level, kind_[at(level)][at(domain)]).second;
-    // The children that are sampled, by kind and rates; the last of them for the others.
-    std::map<std::tuple<int, double, double>, std::vector<int>> alike;
+    // The children that are sampled, by what makes them alike; the last of them for the others.
+    std::map<alike, std::vector<int>> sampled;
     std::map<int, double> weights;  // by child
     for (int child = first; child <= last; ++child) {
-        const int kind = level == 0 ? 0 : kind_[at(level - 1)][at(child)];
-        std::vector<int>& chosen =
-            alike[looks ? std::tuple(kind, machine_.rate(level, child), level == 0 ? nic_share(child) : 0.0)
-                        : std::tuple(0, 0.0, 0.0)];
+        std::vector<int>& chosen = sampled[looks ? likeness_of(level, child) : alike{}];
         const bool inside = child != first && child != last;
         const bool has_inside = !chosen.empty() && chosen.back() != first;
         if (takes_all_ || chosen.empty() || (looks && (!inside || !has_inside))) chosen.push_back(child);

@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 #include <span>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -39,9 +40,9 @@ private:
     void find_kinds();
     void take(int level, int domain, double weight);
     void find_shares(const link_rows& rows);
-    double nic_share(int rank) const noexcept {
-        return nic_rates_.empty() ? 0 : nic_rates_[static_cast<std::size_t>(rank)];
-    }
+    // Equal for children of a level that are alike: their kind, the rate of their link, and that of a rank's NIC.
+    using alike = std::tuple<int, double, double>;
+    alike likeness_of(int level, int child) const;
 
     const hierarchy& machine_;
     std::vector<double> nic_rates_;       // nic_set::rank_rates

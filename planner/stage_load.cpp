@@ -1,7 +1,6 @@
 #include "planner/stage_load.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "base/index.hpp"
@@ -36,6 +35,7 @@ public:
         path_.clear();
         path_memory_ = 0;
         const pattern& first = *domain.front().how;
+        adds_ = std::ranges::any_of(domain, [](const moving_group& g) { return g.how->adds(); });
         sampled_.clear();
         for (int i = 0; phase_.all_groups && i < first.size(); ++i) sampled_.push_back(i);
         for (const moving_group& g : domain)
@@ -151,16 +151,15 @@ private:
             receives_.resize(sends_.size());
         }
         if (!first.circulant) held_startups_.resize(at(first.size())), held_wire_.resize(at(first.size()));
+        const bool laps = phase_.what.how == mode::scatter && !on_ring() && (first.is_ring() || first.rings > 0);
         while (!open.empty()) {
             step s{.times = std::ranges::min(open, {}, &cursor::left).left(), .level = first_level()};
             const exchange& any = *open.front().now();
             for (const cursor& c : open) add_exchange(*c.of, *c.now(), s);
             const double busiest = end_step(s.times);
-            if (phase_.what.how == mode::scatter && startups_ == 0 && !on_ring() &&
-                (first.is_ring() || first.rings > 0))
-                add_lap(domain, s);
+            if (laps && startups_ == 0) add_lap(domain, s);
             end_positions(s.latency * any.startups * s.times / any.times, busiest * s.times);
-            if (made_lap_) startups_ = s.latency;
+            if (laps) startups_ = s.latency;
             else startups_ += s.latency * any.startups * s.times / any.times;
             wire_ += busiest * s.times;
             if (first.exchanges.size() == 1) s.at_once = 1, s.together = s.largest;
@@ -169,7 +168,6 @@ private:
             std::erase_if(open, [](const cursor& c) { return c.now() == nullptr; });
         }
         if (on_ring() && phase_.what.levels.size() == 1) add_in_turn(domain);
-        made_lap_ = false;
     }
 
     // Calls f(from, to, part, ends) for all messages of groups that run position by position, and for those of
@@ -362,7 +360,6 @@ private:
             return sum;
         };
         if (count(lap) > count(made_.lap)) made_.lap = std::move(lap);
-        made_lap_ = true;
     }
     std::vector<int> longest_inside(const std::vector<int>& members, int level) const {
         std::span<const int> longest;
@@ -492,10 +489,6 @@ private:
         made_.path_memory = path_memory_;
     }
 
-public:
-    void set_adds(bool adds) { adds_ = adds; }
-
-private:
     const stage_phase& phase_;
     const hierarchy& machine_;
     double ratio_;                             // of what crosses links
@@ -505,26 +498,22 @@ private:
     std::vector<rank_load> loads_;             // by sample
     phase_load made_;
     double longest_path_ = 0;
-    bool adds_ = false;
     // Of the domain at hand.
+    bool adds_ = false;
     double startups_ = 0, wire_ = 0, path_parts_ = 0, path_memory_ = 0;
-    bool made_lap_ = false;
     std::vector<message_load> path_;
+    std::vector<int> sampled_;                       // positions that have samples, or all
     std::vector<double> held_startups_, held_wire_;  // by position; empty: all take part in everything
     // Of the step at hand.
     std::vector<end_use> sends_, receives_;  // by position
     std::vector<int> busy_;
-    std::vector<int> sampled_;  // positions of the domain at hand
 };
 
 }  // namespace
 
 phase_load load_of(const stage_phase& phase, std::span<const moving_domain> domains, link_sums& sums) {
     phase_counter counter(phase, sums);
-    for (const moving_domain& domain : domains) {
-        counter.set_adds(std::ranges::any_of(domain, [](const moving_group& g) { return g.how->adds(); }));
-        counter.count(domain);
-    }
+    for (const moving_domain& domain : domains) counter.count(domain);
     return counter.finish();
 }
 

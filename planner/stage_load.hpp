@@ -3,7 +3,6 @@
 #include <span>
 #include <vector>
 
-#include "machine/hierarchy_yaml.hpp"
 #include "planner/pattern.hpp"
 #include "planner/samples.hpp"
 #include "planner/stage_time.hpp"

@@ -1,14 +1,11 @@
 #include "planner/torus.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <numeric>
 
 #include "base/index.hpp"
-#include "base/wire.hpp"
 #include "plan/routes.hpp"
-#include "planner/devices.hpp"
 #include "planner/policy.hpp"
 
 namespace terrace::detail {

@@ -225,11 +225,7 @@ ownership part_of(const ownership& whole, const routes& all, int route, std::int
 
 // Rings through nodes go by which members share one.
 void tell_nodes(const hierarchy& machine, composed_stage& s) {
-    for (group& g : s.groups) {
-        std::vector<int> nodes;
-        for (const int rank : g.members()) nodes.push_back(machine.shape.domain_of(machine.node_levels() - 1, rank));
-        g = g.with_nodes(std::move(nodes));
-    }
+    for (group& g : s.groups) g = g.with_nodes(nodes_of(machine, g.members()));
 }
 
 composition compose_request(const hierarchy& machine, const composition_request& asked) {
@@ -285,6 +281,12 @@ void group_composer::compose(const route_view& seen, std::span<const stage> stag
         after_.push_back(std::move(next));
     }
     if (asked.for_all()) own(asked, seen, 0, after_.back(), all_);
+}
+
+std::vector<int> nodes_of(const hierarchy& machine, std::span<const int> ranks) {
+    std::vector<int> nodes;
+    for (const int rank : ranks) nodes.push_back(machine.shape.domain_of(machine.node_levels() - 1, rank));
+    return nodes;
 }
 
 void check_runnable(const plan_data& r) {

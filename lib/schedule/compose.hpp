@@ -97,6 +97,9 @@ struct group_move {
 group_move move_of(const composed_stage& stage, const algorithm& by, collective what, const group& g, bool down,
                    bool in_tree = false);
 
+/// Returns the node of each of some ranks, counted over the machine.
+std::vector<int> nodes_of(const hierarchy& machine, std::span<const int> ranks);
+
 /// Makes sure that all rules of a plan can be composed. @throws input_error at the stage's place in the file that the
 /// plan_data was read from, plan_error if it was made in memory
 void check_runnable(const plan_data& r);

@@ -240,9 +240,7 @@ block_layout compose_exchange(const hierarchy& machine, std::span<const stage> s
     for (composed_stage& s : made.c.stages) {
         s.steps_up = s.steps_down = 0;
         for (group& g : s.groups) {
-            std::vector<int> nodes;
-            for (const int r : g.members()) nodes.push_back(machine.shape.domain_of(machine.node_levels() - 1, r));
-            g = g.with_nodes(std::move(nodes));
+            g = g.with_nodes(nodes_of(machine, g.members()));
             if (!g.whole().empty()) s.steps_up = std::max(s.steps_up, steps_of(*s.by, g));
         }
     }

@@ -267,7 +267,8 @@ void hand_over_by_messages(communicator& comm) {
               [&](int t) { comm.recv(balls[static_cast<std::size_t>(t)], comm.rank(), 1 - t); });
 }
 
-// A communicator for any thread: what a caller that is alone pays, and what it takes one thread to wake another.
+// Compares communicators for one thread and for any: the time of a call by the only thread there is, and the time in
+// which one thread wakes another.
 void thread(const given& g) {
     options o;
     communicator one = by_plan(g, o);

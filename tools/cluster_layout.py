@@ -52,8 +52,8 @@ def check_rates(machine, path, factor):
     if worst and bit_rate(worst) > MAX_BIT_RATE:
         advice = f"{factor * 1e9 / bit_rate(worst):.1g}"
         raise Failure(f'{path}: links into level "{worst["name"]}" have {rate_text(bit_rate(worst))}'
-                      f'{" after scaling" if factor != 1 else ""}, more than the {rate_text(MAX_BIT_RATE)} one machine can '
-                      f"stand for; --scale {advice} makes it {rate_text(float(advice) / factor * bit_rate(worst))} "
+                      f'{" after scaling" if factor != 1 else ""}, more than the {rate_text(MAX_BIT_RATE)} one machine '
+                      f"can stand for; --scale {advice} makes it {rate_text(float(advice) / factor * bit_rate(worst))} "
                       "and scales all other rates alike", 2)
     def least(level):
         rates = level.get("bandwidths_bytes_per_s", [level["bandwidth_bytes_per_s"]])
@@ -73,8 +73,8 @@ def capped_nodes(machine):
 
 
 def scaled(text, factor):
-    """A cluster file as `terrace topo --yaml` writes it, with every bandwidth times the factor. Nothing slows down what is
-    inside nodes here, but its proportion to the links is what the planner chooses by."""
+    """A cluster file as `terrace topo --yaml` writes it, with every bandwidth times the factor. Nothing slows down what
+    is inside nodes here, but its proportion to the links is what the planner chooses by."""
     def times(rate):
         return f"{float(rate[1]) * factor:.9f}".rstrip("0").rstrip(".") + rate[2]
     text = re.sub(r"([\d.]+)( [kMGT]?(?:B|bit)/s)", times, text)

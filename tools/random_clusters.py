@@ -101,7 +101,8 @@ def compare_by(args, name, cluster, others, asked, again=None):
 def measure(args, name, cluster):
     """Links, the plan and the candidates from them, and the bench, all on one emulated cluster."""
     out = args.output
-    with planned(out, name, cluster, launch_of(args, cluster), not args.launch, ["--anywhere"] if args.anywhere else []) as (plan, log):
+    with planned(out, name, cluster, launch_of(args, cluster), not args.launch,
+                 ["--anywhere"] if args.anywhere else []) as (plan, log):
         others = []
         if args.candidates:
             (out / name).mkdir(exist_ok=True)

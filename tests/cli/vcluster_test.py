@@ -161,10 +161,12 @@ class Nics(unittest.TestCase):
         return directory
 
     def test_a_scaled_cluster_has_all_rates_scaled_and_nothing_else(self):
-        text = cluster_layout.scaled("name: x\n  - {name: rack, size: 3, bandwidth: [100 Mbit/s, 2.5 GB/s], latency: 30 us, "
-                                     "nics: {count: 2, bandwidth: 25 Mbit/s, spine: 40 kB/s}}\n", 0.1)
-        self.assertEqual(text, 'name: "x-x0.1"\n  - {name: rack, size: 3, bandwidth: [10 Mbit/s, 0.25 GB/s], latency: 30 us, '
-                               "nics: {count: 2, bandwidth: 2.5 Mbit/s, spine: 4 kB/s}}\n")
+        text = cluster_layout.scaled(
+            "name: x\n  - {name: rack, size: 3, bandwidth: [100 Mbit/s, 2.5 GB/s], latency: 30 us, "
+            "nics: {count: 2, bandwidth: 25 Mbit/s, spine: 40 kB/s}}\n", 0.1)
+        self.assertEqual(
+            text, 'name: "x-x0.1"\n  - {name: rack, size: 3, bandwidth: [10 Mbit/s, 0.25 GB/s], latency: 30 us, '
+                  "nics: {count: 2, bandwidth: 2.5 Mbit/s, spine: 4 kB/s}}\n")
 
     def test_nodes_slower_than_their_nics_are_named(self):
         machine = machine_with_nics([[0, 1]] * 2, [[250, 250], [100, 100]])

@@ -3,8 +3,8 @@
 
 usage: programs_test.py TERRACE MPI LIBRARY MPIRUN [ARGUMENTS]
 
-MPI is openmpi, mpich or mpiabi, whose compilers are beside MPIRUN. A program checks its results and prints "wrong: 0". Programs whose compiler is not here are
-left out by name.
+MPI is openmpi, mpich or mpiabi, whose compilers are beside MPIRUN. A program checks its results and prints "wrong: 0".
+Programs whose compiler is not here are left out by name.
 """
 import json
 import os

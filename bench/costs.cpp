@@ -68,8 +68,8 @@ communicator by_plan(const given& g, const options& o = {}) {
     return mpi::create(MPI_COMM_WORLD, plan::load(g.plan), on_any_machine(o));
 }
 
-std::vector<std::size_t> or_usual(const std::vector<std::size_t>& numbers, std::vector<std::size_t> usual) {
-    return numbers.empty() ? std::move(usual) : numbers;
+std::vector<std::size_t> or_usual(const std::vector<std::size_t>& numbers, const std::vector<std::size_t>& usual) {
+    return numbers.empty() ? usual : numbers;
 }
 
 // ---- what is measured ----------------------------------------------------------------------------------------------

@@ -13,6 +13,12 @@ namespace terrace::detail {
 
 namespace {
 
+// Sorts positions, and keeps one of each.
+void keep_different(std::vector<int>& positions) {
+    std::ranges::sort(positions);
+    positions.erase(std::unique(positions.begin(), positions.end()), positions.end());
+}
+
 class phase_counter {
 public:
     phase_counter(const stage_phase& phase, link_sums& sums)
@@ -40,9 +46,7 @@ public:
         for (int i = 0; phase_.all_groups && i < first.size(); ++i) sampled_.push_back(i);
         for (const moving_group& g : domain)
             for (const moving_group::member& m : g.sampled) sampled_.push_back(m.position);
-        std::ranges::sort(sampled_);
-        const auto same = std::ranges::unique(sampled_);
-        sampled_.erase(same.begin(), same.end());
+        keep_different(sampled_);
         if (first.handed_over) run_by_provider(domain);
         else run_steps(domain);
         if (first.rings > 1) {
@@ -295,9 +299,7 @@ private:
 
     // Occupies the lanes of the positions that have taken part in a step.
     void end_positions(double startups, double wire) {
-        std::ranges::sort(busy_);
-        const auto same = std::ranges::unique(busy_);
-        busy_.erase(same.begin(), same.end());
+        keep_different(busy_);
         for (const int position : busy_) {
             if (at(position) >= held_wire_.size()) continue;  // a larger group than the first
             held_startups_[at(position)] += startups;

@@ -228,12 +228,14 @@ TEST(ucx_messages, memory_that_runs_out_is_a_failure) {
 }
 
 TEST(ucx_messages, without_memory_a_message_that_is_too_long_is_a_failure_still) {
-    on_all(2, [](int rank, messages& wire) {
+    std::atomic<bool> without_memory = false;  // the failure must not come before it is
+    on_all(2, [&](int rank, messages& wire) {
         std::array<char, 16> text{};
         wire.send(0, 1 - rank, 1, text.data(), 1);
         wire.recv(1, 1 - rank, 1, text.data(), 1);
         EXPECT_EQ(wait_for(wire, 2, 60s), 2);
         if (rank == 1) {
+            while (!without_memory) std::this_thread::sleep_for(1ms);
             wire.send(0, 0, 2, text.data(), 16);
             wait_for(wire, 1, 60s);
             return;
@@ -241,6 +243,7 @@ TEST(ucx_messages, without_memory_a_message_that_is_too_long_is_a_failure_still)
         wire.recv(0, 1, 2, text.data(), 8);
         {
             const memory_for nothing(0);
+            without_memory = true;
             wait_for(wire, 1, 60s);
         }
         EXPECT_TRUE(ran_out(wire));

@@ -25,7 +25,8 @@ struct port_range {
 /// and `launched_processes`.
 struct TERRACE_API options {
     /// Receives lines without a newline. At level info a communicator writes one line, on its rank 0. Null: nothing is
-    /// written. Called by a thread that uses the communicator, or by the communicator's own.
+    /// written. Called by a thread that uses the communicator, or by the communicator's own. It must not call the
+    /// communicator, whose lock may be held.
     std::function<void(log_level, std::string_view)> log;
 
     /// The plan file of communicators that are created without a plan. Each rank may read a copy of its own. Empty:

@@ -14,8 +14,8 @@ class call_check;
 class call_runner;
 class failure_state;
 
-/// The states of a call that does not begin when it is made. One that may begin at once has no object: it runs, and its
-/// request asks the engine.
+/// The states of a call in the queue. A call of one part that may begin at once, outside a group, has no object: it
+/// runs, and its request asks the engine. A call of two parts (uneven_call) always has an object.
 ///
 ///     queued ---> comparing ---> running ---> done
 ///        ^            |             | |
@@ -26,7 +26,8 @@ enum class call_state : std::uint8_t {
     comparing,  ///< ranks compare it
     running,    ///< it has begun. It stays so where nothing is left to do when the engine has ended it: is_complete()
     done,       ///< it is complete
-    failed,     ///< this rank alone cannot begin or end it. What breaks the communicator is in failure_state.
+    failed,     ///< this rank alone cannot begin or end it, or begin its next part. Calls that differ between ranks do
+                ///< not lead here: they break the communicator (failure_state).
 };
 
 /// A call of its own, as ranks compare it, that another one consists of; with the caller's buffers.
@@ -66,7 +67,7 @@ private:
     double factor_;
 };
 
-/// A call that does not begin when it is made.
+/// A call in the queue: call_state says which calls are there.
 class call {
 public:
     /// @param s `comparing` if call_check::start has begun to compare it

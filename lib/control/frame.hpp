@@ -17,7 +17,8 @@ struct control_place {
     std::uint32_t number = 0;
 };
 
-/// A control message: one word that says what it is, and a body.
+/// A control message of 40 bytes: 8 that say what it is, and a body. Unused bytes of the body are 0. All ranks have the
+/// same byte order.
 struct control_frame {
     std::uint8_t service = 0;  ///< a row of the table of services
     std::uint8_t kind = 0;     ///< of the service's

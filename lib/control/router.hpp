@@ -55,7 +55,8 @@ protected:
 private:
     friend control_router;
 
-    /// Receives a message of a kind that its row has. What it throws fails the endpoint.
+    /// Receives a message of a kind that its row has. It may throw std::bad_alloc, which breaks the communicator;
+    /// anything else ends the process.
     virtual void receive(int from, const control_frame& f) = 0;
 
     const std::uint8_t row_;

@@ -90,6 +90,7 @@ struct planner_policy {
     int large_group = 32, largest_group = 16384;
 };
 
-inline constexpr planner_policy policy;
+/// The numbers in use. Tests alone change them, while nothing is planned.
+inline constinit planner_policy policy;
 
 }  // namespace terrace::detail

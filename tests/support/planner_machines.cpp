@@ -77,6 +77,31 @@ hierarchy with_nics(hierarchy h, const std::string& nics) {
     return h;
 }
 
+hierarchy random_racks(dice& d) {
+    const std::size_t racks = d.pick(std::vector<std::size_t>{1, 1, 2, 3});
+    std::vector<std::vector<int>> children(racks > 1 ? 3 : 2);
+    for (std::size_t rack = 0; rack < racks; ++rack) {
+        const auto nodes = static_cast<int>(racks > 1 ? 1 + d.below(3) : 2 + d.below(4));
+        children[1].push_back(nodes);
+        for (int n = 0; n < nodes; ++n) children[0].push_back(static_cast<int>(1 + d.below(4)));
+    }
+    if (racks > 1) children[2] = {static_cast<int>(racks)};
+    const double node = 50e6 + 5e6 * static_cast<double>(d.below(16));
+    hierarchy h;
+    h.levels = {link("node", fabric::shm, 4e9, 1e-6, 0.5e-6), link("rack", fabric::ethernet, node, 20e-6, 10e-6)};
+    if (racks > 1)
+        h.levels.push_back(
+            link("core", fabric::ethernet, node * (0.5 + 0.25 * static_cast<double>(d.below(7))), 20e-6, 10e-6));
+    h.shape = tree(std::move(children));
+    level& top = h.levels.back();
+    if (d.below(3) == 0) {
+        std::vector<double> rates(static_cast<std::size_t>(h.shape.members(h.depth() - 1)), top.bandwidth);
+        d.pick(rates) *= d.pick(std::vector{0.5, 0.75});
+        top = with_rates(top, rates);
+    }
+    return h;
+}
+
 std::vector<hierarchy> machines() {
     return {two_nodes(),
             two_racks(),

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "machine/hierarchy_yaml.hpp"
+#include "support/dice.hpp"
 #include "support/shapes.hpp"
 
 namespace terrace::detail::test {
@@ -46,6 +47,10 @@ hierarchy with_nics(hierarchy h, const std::string& nics);
 
 /// Returns a rule that runs these stages for every size.
 rule rule_of(std::vector<stage> stages, int lanes = 1, std::int64_t chunk = 0);
+
+/// Returns nodes of 1 to 4 ranks, alone or in racks of 1 to 3, whose links are half to twice as fast as a node's; in
+/// every third machine one link at the top is slower than the others.
+hierarchy random_racks(dice& d);
 
 /// Returns machines of one to three levels, even and uneven, some with levels that join nothing.
 std::vector<hierarchy> machines();

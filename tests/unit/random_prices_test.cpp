@@ -21,40 +21,13 @@ namespace {
 
 constexpr double apart = 0.1;
 
-// Nodes of 1 to 4 ranks, alone or in racks of 1 to 3, whose links are half to twice as fast as a node's; in every third
-// machine one link at the top is slower than the others.
-hierarchy drawn(dice& d) {
-    const std::size_t racks = d.pick(std::vector<std::size_t>{1, 1, 2, 3});
-    std::vector<std::vector<int>> children(racks > 1 ? 3 : 2);
-    for (std::size_t rack = 0; rack < racks; ++rack) {
-        const auto nodes = static_cast<int>(racks > 1 ? 1 + d.below(3) : 2 + d.below(4));
-        children[1].push_back(nodes);
-        for (int n = 0; n < nodes; ++n) children[0].push_back(static_cast<int>(1 + d.below(4)));
-    }
-    if (racks > 1) children[2] = {static_cast<int>(racks)};
-    const double node = 50e6 + 5e6 * static_cast<double>(d.below(16));
-    hierarchy h;
-    h.levels = {link("node", fabric::shm, 4e9, 1e-6, 0.5e-6), link("rack", fabric::ethernet, node, 20e-6, 10e-6)};
-    if (racks > 1)
-        h.levels.push_back(
-            link("core", fabric::ethernet, node * (0.5 + 0.25 * static_cast<double>(d.below(7))), 20e-6, 10e-6));
-    h.shape = tree(std::move(children));
-    level& top = h.levels.back();
-    if (d.below(3) == 0) {
-        std::vector<double> rates(static_cast<std::size_t>(h.shape.members(h.depth() - 1)), top.bandwidth);
-        d.pick(rates) *= d.pick(std::vector{0.5, 0.75});
-        top = with_rates(top, rates);
-    }
-    return h;
-}
-
 // Simulations have decided, so that most of the others take less in simulations than their price.
 TEST(random_prices, are_near_simulations) {
     dice d(28);
     int near = 0, all = 0;
     std::string off;
     for (int number = 0; number < 12; ++number) {
-        const hierarchy h = drawn(d);
+        const hierarchy h = random_racks(d);
         const plan_data plan = make_plan("x", h);
         for (const collective what : {collective::allreduce, collective::reduce_scatter, collective::allgather})
             for (const std::int64_t bytes : {64 * kib, 512 * kib, 4 * mib}) {
@@ -82,7 +55,7 @@ TEST(random_prices, are_never_below_the_limit) {
                                machine(tree({{1, 4, 2, 3}, {4}}))};
     dice d(7);
     const int drawn_ones = share("random machines whose prices are beside the limit", 60, 6);
-    for (int number = 0; number < drawn_ones; ++number) all.push_back(drawn(d));
+    for (int number = 0; number < drawn_ones; ++number) all.push_back(random_racks(d));
     for (const hierarchy& h : all)
         for (const collective what : all_collectives)
             for (const std::int64_t bytes : {64 * kib, 4 * mib})
@@ -99,7 +72,7 @@ TEST(random_prices, choose_what_is_near_the_fastest_in_simulations) {
     std::vector<double> slower;
     std::string off;
     while (static_cast<int>(slower.size()) < calls) {
-        const hierarchy h = drawn(d);
+        const hierarchy h = random_racks(d);
         if (h.ranks() > 16) continue;
         const plan_data plan = make_plan("x", h);
         const std::int64_t slot = slot_bytes(plan);

@@ -61,7 +61,8 @@ class Release(unittest.TestCase):
                 ("debian/changelog", "terrace (1.2.2) unstable\n", "debian/changelog has the version"),
                 ("CHANGELOG.md", "## 1.2.3 (unreleased)\n", "CHANGELOG.md has the version and its date"),
                 ("CHANGELOG.md", "## 1.2.3 (2026-01-02)\n" + 200 * "* New.\n", "CHANGELOG.md has at most 120 lines for it"),
-                ("docs/README.md", "1.2.3 is not released.\n", 'no page says "not released"')]:
+                ("docs/README.md", "1.2.3 is not released.\n", 'no page says "not released"'),
+                ("docs/README.md", "1.2.3 is not\n  released.\n", 'no page says "not released"')]:
             with self.subTest(problem):
                 self.write(name, text)
                 self.commit()

@@ -73,7 +73,7 @@ struct planner_policy {
     /// (docs/measurements/predictions.md).
     double equal = 1.02;
     /// The cheapest candidates by price that are simulated, at most.
-    std::size_t most_trials = 32;
+    std::size_t most_trials = 48;
     /// Work of all simulations for one collective: steps of programs that are made and run, and new shares of links.
     /// Counted and not timed, so that a machine has one plan (docs/measurements/planning.md). Each size may use such a
     /// part of what the smaller ones have left.

@@ -151,6 +151,7 @@ void check_together(const settings& s) {
         bad("--lengths own: is for alltoall, gather and scatter: --collective alltoall");
     if (s.own_lengths && s.device) bad("--lengths own: takes buffers of the host; leave it out, or --device");
     if (s.own_lengths && s.async > 1) bad("--lengths own: makes one call at a time; leave it out, or --async");
+    if (s.in_turn && s.device) bad("--in-turn: takes buffers of the host; leave it out, or --device");
     if (s.device && s.windows) bad("--buffers window: is memory of the host; leave it out, or --device");
     if (!s.reference.empty() && !takes_part(s, s.reference))
         bad(fmt::format("--reference {}: is not among --algorithms {}", s.reference, fmt::join(s.algorithms, ",")));
@@ -259,6 +260,7 @@ std::variant<settings, answer> parse_settings(int argc, const char* const* argv)
         ->check(number_of(1))
         ->type_name("N")
         ->capture_default_str();
+    app.add_flag("--in-turn", s.in_turn, "the calls of --async are made one after the other");
     add_output(app, "--json", s.json_file, "also write the results to this file, as JSON")->type_name("FILE");
     add_output(app, "--csv", s.csv_file, "also write the rows to this file, as comma-separated values")
         ->type_name("FILE");

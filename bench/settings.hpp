@@ -50,6 +50,7 @@ struct settings {
     bool windows = false;      ///< backends may use memory of their own (backend::allocate)
     bool own_lengths = false;  ///< of blocks that are exchanged each rank knows those of its own alone
     int async = 1;             ///< calls of an iteration, at once where a backend can
+    bool in_turn = false;      ///< these calls run one after the other
     bool progress = false;     ///< also where stderr is no terminal
 
     /// Returns the name of the function that is measured: of `what`, or of its twin for lengths of blocks.

@@ -96,6 +96,7 @@ std::string to_json(const conditions& c, std::span<const row> rows, std::span<co
              {"warmup", c.asked.warmup},
              {"buffers", c.asked.windows ? "window" : "user"},
              {"async", c.asked.async},
+             {"in_turn", c.asked.in_turn},
              {"device", c.device != nullptr ? json(c.device->description()) : json(nullptr)},
              {"ranks_per_device", c.device != nullptr ? json(c.device->sharers()) : json(nullptr)},
              {"staging", c.asked.staging},

@@ -113,11 +113,11 @@ std::string header_text(const conditions& c) {
     line("mpi", c.ranks.has_mpi() ? c.ranks.library() : "none");
     if (c.asked.ucx) line("transport", "Terrace's messages go over UCX");
     if (c.device != nullptr) line("device", device_text(c));
-    line("method",
-         fmt::format(
-             "{}{} after {} to warm up; algorithms alternate{}", iterations_text(c.asked),
-             c.asked.async == 1 ? "" : fmt::format(" of {} calls at once (mpi: one after the other),", c.asked.async),
-             c.asked.warmup, c.asked.windows ? "; Terrace's buffers in windows" : ""));
+    line("method", fmt::format("{}{} after {} to warm up; algorithms alternate{}", iterations_text(c.asked),
+                               c.asked.async == 1 ? ""
+                                                  : fmt::format(" of {} calls {},", c.asked.async,
+                                                                c.asked.in_turn ? "in turn" : "at once (mpi: in turn)"),
+                               c.asked.warmup, c.asked.windows ? "; Terrace's buffers in windows" : ""));
     if (c.device != nullptr) line("clock", "CUDA's events in the stream of the calls");
     line("time_us", "median over iterations of the maximum over ranks, beside its percentiles");
     line("algbw", "in GB/s, as busbw; both as in nccl-tests");

@@ -51,6 +51,15 @@ class Bench(Scratch):
         self.assertEqual(done.returncode, 2)
         return self.bench(plan="bad.yaml", status=2), done.stderr
 
+    def test_calls_are_made_at_once_or_in_turn(self):
+        for turns, how in ([], "at once (mpi: in turn)"), (["--in-turn"], "in turn"):
+            text, found = self.measure("-b", "1K", "-e", "1K", "--async", "3", "--algorithms", "hierarchical,mpi",
+                                       *turns)
+            self.assertIn(f" of 3 calls {how}, after", text)
+            self.assertEqual(found["in_turn"], bool(turns))
+            self.assertEqual([(row["algorithm"], row["wrong"]) for row in found["results"]],
+                             [("hierarchical", 0), ("mpi", 0)])
+
     def test_runs_over_ucx_without_rows_of_mpi(self):
         said = subprocess.run([TERRACE, "info", "--json"], text=True, capture_output=True, check=True)
         info = json.loads(said.stdout)

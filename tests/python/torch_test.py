@@ -5,12 +5,17 @@ usage: torch_test.py PACKAGE_DIRECTORY LIBTERRACE [RANKS [CHECK...]]
 """
 import doctest
 import importlib
+import json
+import os
+import pathlib
 import pkgutil
 import shutil
+import subprocess
+import sys
 import tempfile
 from datetime import timedelta
 
-from torch_ranks import check, dist, equal, main, torch
+from torch_ranks import PACKAGE, check, dist, equal, main, torch
 
 import terrace
 import terrace.torch
@@ -21,8 +26,8 @@ OLD = not hasattr(dist, "split_group")  # torch 1.13 does a part of this
 @check
 def reductions(rank, size):
     total = size * (size + 1) // 2
-    for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int8, torch.uint8,
-                  torch.complex64):
+    for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int8,
+                  torch.uint8, torch.complex64):
         data = torch.full((5,), rank + 1, dtype=dtype)
         dist.all_reduce(data)
         equal(data, [total] * 5)
@@ -227,6 +232,20 @@ def docstrings_show_what_happens(rank, size):
         assert result.failed == 0, module
         tried += result.attempted
     assert rank > 0 or tried > 0
+
+
+@check
+def the_bench_writes_the_times_of_each_round(rank, size):
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder) / "times.json"
+        command = ["torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "terrace.bench", "--sizes",
+                   "4KiB", "--dtype", "bfloat16", "--calls", "2", "--rounds", "3", "--json", str(file)]
+        if rank == 0:
+            said = subprocess.run([sys.executable, "-m", *command], env={**os.environ, "PYTHONPATH": PACKAGE},
+                                  text=True, capture_output=True, check=True).stdout
+            assert "all_reduce of bfloat16" in said and "results: right" in said, said
+            assert [(row, name, len(times)) for row, name, times in json.loads(file.read_text())] == [
+                ("4 KiB", "terrace", 3), ("4 KiB", "gloo", 3)]
 
 
 @check

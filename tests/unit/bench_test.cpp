@@ -184,6 +184,7 @@ TEST(bench_settings, mistakes_name_the_option_and_what_is_allowed) {
         {{"--device", "cuda", "--staging", "--graph"}, "--graph: the host takes part in each call of --staging"},
         {{"--device", "cuda", "--graph", "-w", "0", "-n", "1"}, "--graph needs -w"},
         {{"--device", "cuda", "--buffers", "window"}, "--buffers window: is memory of the host"},
+        {{"--device", "cuda", "--in-turn"}, "--in-turn: takes buffers of the host"},
         {{"--algorithms", "mpi", "--reference", "staged"}, "--reference staged: is not among --algorithms mpi"},
         {{"--fast"}, "--fast"},
     };

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import json
 import os
 import re
 import statistics
@@ -19,6 +20,7 @@ import time
 from typing import Any
 
 _KINDS = ["DDP", "FSDP2"]
+_TYPES = ["float32", "float64", "float16", "bfloat16"]
 _UNITS = {"": 1, "K": 1 << 10, "KiB": 1 << 10, "M": 1 << 20, "MiB": 1 << 20, "G": 1 << 30, "GiB": 1 << 30}
 
 
@@ -50,9 +52,13 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m terrace.bench", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--backends", nargs="+", default=["terrace", "gloo"], help="the first one is compared with")
     parser.add_argument("--sizes", nargs="+", type=size_of, default=[8, 4096, 65536, 1 << 20, 32 << 20], metavar="SIZE")
+    parser.add_argument("--dtype", choices=_TYPES, default=_TYPES[0], help="of all_reduce")
+    parser.add_argument("--calls", type=int, metavar="N", help="a time of all_reduce is the mean of N calls in turn; "
+                                                               "default: 50 up to 64 KiB, else 1")
     parser.add_argument("--rounds", type=int, default=7, help="how often everything is measured")
     parser.add_argument("--steps", type=float, metavar="MILLIONS", help="measure steps of DDP and FSDP2: parameters")
     parser.add_argument("--kinds", nargs="+", choices=_KINDS, default=_KINDS, help="the steps that --steps measures")
+    parser.add_argument("--json", metavar="FILE", help="write the times of each row and back end [s]")
     parser.add_argument("--plot", metavar="FILE", help="draw the medians; takes matplotlib")
     asked = parser.parse_args()
     if asked.plot and importlib.util.find_spec("matplotlib") is None:
@@ -119,17 +125,18 @@ class _Bench:
         self.dist.all_reduce(longest, self.dist.ReduceOp.MAX)
         self.times.setdefault((row, backend), []).append(longest.item())
 
-    def all_reduce(self, sizes: list[int]) -> None:
+    def all_reduce(self, sizes: list[int], dtype: str, calls: int | None) -> None:
+        element = self.torch.ones(1, dtype=getattr(self.torch, dtype))
         for _ in range(self.rounds + 1):
             for size in sizes:
-                data = self.torch.ones(max(1, size // 4))
+                data = element.repeat(max(1, size // element.element_size()))
                 for name, group in self.groups.items():
                     data.fill_(1)
                     self.dist.all_reduce(data, group=group)
                     self.wrong |= not bool((data == self.size).all())
                     data.fill_(0)
                     self.measure(text_of(size), name, lambda: self.dist.all_reduce(data, group=group),
-                                 50 if size <= 65536 else 1)
+                                 calls or (50 if size <= 65536 else 1))
 
     def steps(self, millions: float, kinds: list[str]) -> None:
         torch = self.torch
@@ -189,10 +196,13 @@ def main() -> int:
     if arguments.steps:
         bench.steps(arguments.steps, arguments.kinds)
     else:
-        bench.all_reduce(arguments.sizes)
+        bench.all_reduce(arguments.sizes, arguments.dtype, arguments.calls)
     if bench.rank == 0:
-        title = f"MLP of {arguments.steps:g} M parameters" if arguments.steps else "all_reduce of float32"
+        title = f"MLP of {arguments.steps:g} M parameters" if arguments.steps else f"all_reduce of {arguments.dtype}"
         bench.report(title)
+        if arguments.json:
+            with open(arguments.json, "w", encoding="utf-8") as file:
+                json.dump([[*key, times[1:]] for key, times in bench.times.items()], file)
         if arguments.plot:
             _plot(f"{title}, {bench.size} ranks", bench.medians(), arguments.plot)
         if not arguments.steps:

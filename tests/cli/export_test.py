@@ -70,10 +70,10 @@ levels:
         return "cluster.plan.yaml"
 
     # A ring crosses a link between two nodes nearly twice in each direction, halves of halves with near partners first
-    # only once; across three nodes the ring has the least on any link.
+    # only once; across five nodes the ring has the least on any link.
     def test_rules_follow_the_machine(self):
-        self.assertEqual(self.last_rule(cluster("two", 4, 2), "allreduce"), "Rabenseifner")
-        self.assertEqual(self.last_rule(cluster("three", 4, 3), "allreduce"), "ring")
+        self.assertEqual(self.last_rule(cluster("two", 4, 2), "allreduce"), "Open MPI's own choice")  # Rabenseifner's
+        self.assertEqual(self.last_rule(cluster("five", 3, 5), "allreduce"), "ring")
         self.assertTrue(self.last_rule(cluster("three", 4, 3), "broadcast").startswith("pipeline"))
         self.assertIn("export I_MPI_ADJUST_ALLREDUCE='1:0-", self.export(cluster("three", 4, 3), "intel-mpi"))
         torus = cluster("torus", 2, 4).replace("fabric: ethernet", "fabric: ethernet, links: ring")
@@ -88,7 +88,21 @@ levels:
                  "  - {name: rack, fabric: ethernet, bandwidth: 60 Mbit/s, latency: 30 us, overhead: 10 us}\n"
                  "  - {name: core, fabric: ethernet, bandwidth: 70 Mbit/s, latency: 30 us, overhead: 10 us}\n"
                  "tree: [[3, 1], [2], [3, 2, 1]]\n")
-        self.assertIn("\n0 2 0 0 # Bruck\n3072 4 0 0 # ring\n", self.export(racks, "openmpi-rules"))
+        self.assertIn("\n16384 4 0 0 # ring\n", self.export(racks, "openmpi-rules"))
+
+    def test_rules_are_read_as_open_mpi_reads_them(self):
+        for form in ("openmpi-rules", "openmpi-han"):
+            self.write("r.txt", self.export(cluster("three", 4, 3), form))
+            self.assertRegex(self.terrace("verify", "r.txt"), "r.txt: [0-9]+ rules for Open MPI's component")
+            self.write("r.txt", self.read("r.txt").replace("3 # sizes", "4 # sizes", 1))
+            self.assertRegex(self.terrace("verify", "r.txt", status=2), r"r\.txt:[0-9]+:1: ranks 2 behind 13: ")
+
+    # Between nodes and inside them goes what Open MPI chooses for as many ranks; nodes of different sizes are for its
+    # allreduce alone.
+    def test_han_goes_node_by_node_where_that_is_faster(self):
+        self.assertIn("# node by node\n", self.export(cluster("two", 4, 2), "openmpi-han"))
+        uneven = self.export(UNEVEN, "openmpi-han")
+        self.assertNotIn("# node by node\n", uneven[uneven.index("# broadcast"):])
 
     # The link between two nodes carries the same either way. Node by node there are fewer messages, but a whole vector
     # passes inside each node.
@@ -107,7 +121,7 @@ levels:
         rules = self.export(text, "openmpi-rules")
         part = rules[rules.index(f"# {collective}\n"):]
         end = part.index("\n0 0 0 0\n", part.index("# message sizes"))
-        return re.findall(r"^\d+ [1-9]\d* 0 \d+ # (.*)$", part[:end], re.MULTILINE)[-1]
+        return re.findall(r"^\d+ \d+ 0 \d+ # (.*)$", part[:end], re.MULTILINE)[-1]
 
     # Every way between two ranks has the latency of the level where they meet, and its slowest link's bandwidth.
     def test_simgrid_has_a_way_between_any_two_ranks(self):
@@ -201,7 +215,7 @@ levels:
         plan = json.loads(self.read("m.json"))
         del plan["gpus"][2]["threadblocks"][0]["ops"][0]
         self.write("m.json", json.dumps(plan))
-        self.assertRegex(self.terrace("verify", "m.json", status=2), r"m\.json: at /gpus/\d+/threadblocks/0/ops/\d+/:")
+        self.assertRegex(self.terrace("verify", "m.json", status=2), r"m\.json:1:\d+: ")
         self.assertIn("holds no broadcast",
                       self.terrace("export", "p.yaml", "--to", "mscclpp", "--collective", "broadcast", status=2))
 

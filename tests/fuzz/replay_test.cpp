@@ -143,8 +143,11 @@ TEST_P(replay, only_errors_come_out) {
     EXPECT_GT(refused, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(readers, replay, ::testing::ValuesIn(fuzz_targets()),
-                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(readers, replay, ::testing::ValuesIn(fuzz_targets()), [](const auto& info) {
+    std::string name(info.param.name);
+    std::ranges::replace(name, '-', '_');
+    return name;
+});
 
 }  // namespace
 }  // namespace terrace::detail

@@ -63,8 +63,8 @@ void read_hosts(std::string_view bytes) {
 
 void read_plan(std::string_view bytes) { parse_plan(bytes, "plan"); }
 
-// Files of an exported call, one behind the other.
-void read_call(const export_format& format, std::string_view bytes) {
+// Files of an exported call, one behind the other, or one of rules.
+void read_export(const export_format& format, std::string_view bytes) {
     constexpr std::string_view between = "\n-- next file --\n";
     std::vector<named_text> files;
     for (std::size_t begin = 0; begin <= bytes.size();) {
@@ -73,7 +73,8 @@ void read_call(const export_format& format, std::string_view bytes) {
         files.push_back({"file", std::string(bytes.substr(begin, end - begin))});
         begin = end + between.size();
     }
-    format.read_call(files).fault();
+    if (format.check != nullptr) format.check(files[0]);
+    else format.read_call(files).fault();
 }
 
 bool costs_more(std::string_view format) { return format == "cluster" || format == "aws" || format == "kubernetes"; }
@@ -86,8 +87,8 @@ std::vector<fuzz_target> all_targets() {
         all.push_back({f.name, [&f](std::string_view bytes) { read_topology(f, bytes); }, mutations});
     }
     for (const export_format& f : export_formats())
-        if (f.read_call != nullptr)
-            all.push_back({f.name, [&f](std::string_view bytes) { read_call(f, bytes); }, 4000});
+        if (f.read_call != nullptr || f.check != nullptr)
+            all.push_back({f.name, [&f](std::string_view bytes) { read_export(f, bytes); }, 4000});
     return all;
 }
 

@@ -77,7 +77,7 @@ struct verify_command {
     int run() const;
 
 private:
-    int prove_call(const export_format& format) const;
+    int prove_export(const export_format& format) const;
 };
 
 /// `terrace diff A B`: prints what differs between two plans, at which message sizes, and the predicted gain.

@@ -36,11 +36,16 @@ private:
 
 }  // namespace
 
-int verify_command::prove_call(const export_format& format) const {
+int verify_command::prove_export(const export_format& format) const {
     if (count || whole)
-        throw usage_error(fmt::format("terrace verify: --count and --whole are for plans, and {} is a call of {}",
+        throw usage_error(fmt::format("terrace verify: --count and --whole are for plans, and {} is a file of {}",
                                       plan_file.string(), format.name));
-    const call_program call = format.read_call(read_call_files(format, plan_file));
+    const std::vector<named_text> files = read_files(format, plan_file);
+    if (format.check != nullptr) {
+        say("{}: {}; they have no messages to prove\n", plan_file.string(), format.check(files[0]));
+        return 0;
+    }
+    const call_program call = format.read_call(files);
     if (const auto fault = call.fault()) {
         complain("{}: {}\n", plan_file.string(), *fault);
         return 1;
@@ -56,7 +61,7 @@ int verify_command::prove_call(const export_format& format) const {
 }
 
 int verify_command::run() const {
-    if (const export_format* format = find_call_format(plan_file)) return prove_call(*format);
+    if (const export_format* format = find_read_format(plan_file)) return prove_export(*format);
     const plan_data plan = read_runnable_plan(plan_file);
     const std::vector<claim> claims = claims_of(plan, count);
     const progress line;

@@ -49,13 +49,20 @@ private:
 // Builds the values that are kept from the parser's events: only so is the place of a value known, and does an excess
 // of depth or values stop the parser.
 struct json_events final : nlohmann::json_sax<nlohmann::json> {
-    json_events(json_file& f, json_file::filter k, const text_position& w) : file(f), keep(k), where(w) {}
+    json_events(json_file& f, json_file::filter k, const text_position& w, std::size_t most)
+        : file(f), keep(k), where(w), most_values(most) {}
 
     bool null() override { return add({where}); }
-    bool boolean(bool) override { return add({where}); }
-    bool number_integer(number_integer_t) override { return add({where}); }
-    bool number_unsigned(number_unsigned_t) override { return add({where}); }
-    bool number_float(number_float_t, const string_t&) override { return add({where}); }
+    bool boolean(bool value) override { return add({where, json_value::kind::flag, value ? "true" : "false"}); }
+    bool number_integer(number_integer_t n) override {
+        return add({where, json_value::kind::number, fmt::to_string(n)});
+    }
+    bool number_unsigned(number_unsigned_t n) override {
+        return add({where, json_value::kind::number, fmt::to_string(n)});
+    }
+    bool number_float(number_float_t, const string_t& text) override {
+        return add({where, json_value::kind::number, text});
+    }
     bool string(string_t& text) override { return add({where, json_value::kind::text, kept() ? std::move(text) : ""}); }
     bool binary(binary_t&) override { return add({where}); }
     bool start_object(std::size_t) override { return open(json_value::kind::map); }
@@ -114,7 +121,7 @@ private:
 
     bool add(json_value v) {
         if (!kept()) return true;
-        if (++values > max_json_values) fail(fmt::format("more than {} values", max_json_values));
+        if (++values > most_values) fail(fmt::format("more than {} values", most_values));
         if (stack.empty()) file.root_ = std::move(v);
         else if (stack.back().value.what == json_value::kind::list) stack.back().value.items.push_back(std::move(v));
         else stack.back().value.entries.emplace_back(std::move(stack.back().next), std::move(v));
@@ -124,6 +131,7 @@ private:
     json_file& file;
     json_file::filter keep;
     const text_position& where;
+    std::size_t most_values;
     std::vector<frame> stack = {};
     std::size_t values = 0;
 };
@@ -133,11 +141,14 @@ const json_value* json_value::find(std::string_view key) const noexcept {
     return found == entries.end() ? nullptr : &found->second;
 }
 
-json_file::json_file(const std::string& path, filter keep) : path_(path) {
-    const std::string text = read_text(path, max_json);
+json_file::json_file(const std::string& path, filter keep)
+    : json_file(path, read_text(path, max_json), keep, max_json_values) {}
+
+json_file::json_file(const std::string& path, const std::string& text, filter keep, std::size_t most_values)
+    : path_(path) {
     check_text(text, path);
     text_position where{1, 0};
-    json_events events(*this, keep, where);
+    json_events events(*this, keep, where, most_values);
     nlohmann::json::sax_parse(counting_iterator(text.data(), &where),
                               counting_iterator(text.data() + text.size(), &where), &events);
 }
@@ -146,7 +157,7 @@ const json_value& json_file::at(const json_value& map, std::string_view key, jso
     if (map.what != json_value::kind::map) fail(map, fmt::format("a map with \"{}\" expected here", key));
     const json_value* found = map.find(key);
     if (!found) fail(map, fmt::format("\"{}\" is missing here", key));
-    constexpr std::string_view names[] = {"a map", "a list", "a text", "another value"};
+    constexpr std::string_view names[] = {"a map", "a list", "a text", "a number", "true or false", "null"};
     if (found->what != what) fail(*found, fmt::format("\"{}\" is not {}", key, names[static_cast<int>(what)]));
     return *found;
 }

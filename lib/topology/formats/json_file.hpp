@@ -12,11 +12,11 @@ namespace terrace::detail {
 /// What a reader keeps of a JSON file: a value that knows where it ends. Everything else is skipped as it is parsed, so
 /// that a large file costs no memory.
 struct json_value {
-    enum class kind { map, list, text, other };  // other: numbers, true, false, null
+    enum class kind { map, list, text, number, flag, other };  // other: null
 
     text_position where;
     kind what = kind::other;
-    std::string text = {};
+    std::string text = {};  ///< or digits, or "true" or "false"
     std::vector<std::pair<std::string, json_value>> entries = {};
     std::vector<json_value> items = {};
 
@@ -32,8 +32,9 @@ public:
     using filter = bool (*)(std::string_view of, std::string_view key);
 
     /// @throws input_error with line and column: a missing file, one of more than 64 MiB, bytes that are not UTF-8, bad
-    /// syntax, nesting deeper than 64, more than 500,000 values that are kept, a kept key that is there twice
+    /// syntax, nesting deeper than 64, more values that are kept than so many, a kept key that is there twice
     json_file(const std::string& path, filter keep);
+    json_file(const std::string& path, const std::string& text, filter keep, std::size_t most_values);
 
     const json_value& root() const noexcept { return root_; }
     /// The entry of a map, of that kind. @throws input_error

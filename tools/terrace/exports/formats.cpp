@@ -25,9 +25,21 @@ constexpr std::array formats{
     export_format{"machinefile", "the machine file of MPICH and Intel MPI", mpich_machinefile},
     export_format{"slurm", "a line per rank for SLURM_HOSTFILE and srun --distribution=arbitrary", slurm_hostfile},
     export_format{"torchrun", "a torchrun line for each host", torchrun_lines},
-    export_format{"openmpi-rules", "rules for Open MPI: which of its algorithms for which message size", openmpi_rules},
-    export_format{"mpich", "a JSON file for MPICH: node by node, or over all ranks, by message size",
-                  mpich_compositions},
+    export_format{.name = "openmpi-rules",
+                  .description = "rules for Open MPI: which of its algorithms for which message size",
+                  .write = openmpi_rules,
+                  .mark = "export --to openmpi-rules",
+                  .check = check_openmpi_rules},
+    export_format{.name = "openmpi-han",
+                  .description = "rules for Open MPI: node by node, or over all ranks, by message size",
+                  .write = openmpi_han,
+                  .mark = "export --to openmpi-han",
+                  .check = check_openmpi_han},
+    export_format{.name = "mpich",
+                  .description = "a JSON file for MPICH: node by node, or over all ranks, by message size",
+                  .write = mpich_compositions,
+                  .mark = "\"collective=",
+                  .check = check_mpich},
     export_format{"intel-mpi", "the same for Intel MPI, as variables to source", intel_variables},
     export_format{.name = "nics",
                   .description = "a script that runs a program with its messages through the NIC of its rank",
@@ -48,7 +60,7 @@ constexpr std::array formats{
                   .holds = mscclpp_collectives,
                   .write_call = mscclpp_plan,
                   .read_call = read_mscclpp,
-                  .mark = "\"gpus\"",
+                  .mark = "\"threadblocks\"",
                   .elements = "chunks",
                   .not_held = "chunks and lanes, wire types, stages in shared memory, the division of avg"},
 };
@@ -77,19 +89,17 @@ fs::path call_file(const export_format& format, const fs::path& out, std::size_t
     return format.ending.empty() ? out : fs::path(fmt::format("{}.{}{}", out.string(), n, format.ending));
 }
 
-const export_format* find_call_format(const fs::path& out) {
+const export_format* find_read_format(const fs::path& out) {
     const bool exists = is_file(out);
     const std::string text = exists ? read_text(out, most_bytes) : "";
-    for (const export_format& f : formats) {
-        if (f.read_call == nullptr) continue;
-        if (f.ending.empty() ? text.starts_with('{') && text.find(f.mark) != std::string::npos
-                             : !exists && is_file(call_file(f, out, 0)))
-            return &f;
-    }
-    return nullptr;
+    const auto found = std::ranges::find_if(formats, [&](const export_format& f) {
+        return f.ending.empty() ? !f.mark.empty() && text.find(f.mark) != std::string::npos
+                                : !exists && is_file(call_file(f, out, 0));
+    });
+    return found == formats.end() ? nullptr : &*found;
 }
 
-std::vector<named_text> read_call_files(const export_format& format, const fs::path& out) {
+std::vector<named_text> read_files(const export_format& format, const fs::path& out) {
     std::vector<named_text> files;
     do {
         const fs::path file = call_file(format, out, files.size());

@@ -22,7 +22,8 @@ struct named_text {
     std::string name, text;
 };
 
-/// A format that `terrace export` writes: either of plans, or of one call, which is then read back and proved.
+/// A format that `terrace export` writes: either of plans, or of one call, which is then read back and proved. Rules
+/// for other libraries are read back, too, but have nothing to prove.
 struct export_format {
     std::string_view name;         ///< as `--to` takes it
     std::string_view description;  ///< a line of the help
@@ -36,8 +37,10 @@ struct export_format {
     std::vector<std::string> (*write_call)(const plan_data& plan, collective what, std::int64_t bytes) = nullptr;
     /// Returns what files, also those of other programs, say that ranks do. @throws input_error
     call_program (*read_call)(std::span<const named_text> files) = nullptr;
-    std::string_view ending = {};    ///< of a file for each rank, OUT.RANK and this; empty: there is one file, OUT
-    std::string_view mark = {};      ///< text that such a file has and no plan
+    std::string_view ending = {};  ///< of a file for each rank, OUT.RANK and this; empty: there is one file, OUT
+    std::string_view mark = {};    ///< text that a file has that is read back, and no plan
+    /// Returns what rules a file has. @throws input_error if the library would not read it
+    std::string (*check)(const named_text& file) = nullptr;
     std::string_view elements = {};  ///< what the file counts in
     std::string_view not_held = {};  ///< what of a call the format cannot say
 };
@@ -46,11 +49,11 @@ struct export_format {
 std::span<const export_format> export_formats() noexcept;
 /// Returns the format of a name. @throws usage_error that lists all names
 const export_format& export_format_of(std::string_view name);
-/// Returns the format of the calls that were written to OUT; null if they are none.
-const export_format* find_call_format(const std::filesystem::path& out);
-/// Returns the files of a call: OUT, or OUT.0, OUT.1, ... with the format's ending. @throws input_error
-std::vector<named_text> read_call_files(const export_format& format, const std::filesystem::path& out);
-/// Returns the name of a file of so many.
+/// Returns the format of the calls or rules that were written to OUT; null if they are none.
+const export_format* find_read_format(const std::filesystem::path& out);
+/// Returns the files: OUT, or OUT.0, OUT.1, ... with the format's ending. @throws input_error
+std::vector<named_text> read_files(const export_format& format, const std::filesystem::path& out);
+/// Returns the name of a file of a call.
 std::filesystem::path call_file(const export_format& format, const std::filesystem::path& out, std::size_t n);
 
 // The formats' writers and readers, a file for each kind. docs/reference/exports.md describes what they write.
@@ -63,8 +66,12 @@ std::string mpich_machinefile(const plan_data& plan, const export_options&);
 std::string slurm_hostfile(const plan_data& plan, const export_options&);
 std::string torchrun_lines(const plan_data& plan, const export_options&);
 std::string openmpi_rules(const plan_data& plan, const export_options&);
+std::string check_openmpi_rules(const named_text& file);
+std::string openmpi_han(const plan_data& plan, const export_options&);
+std::string check_openmpi_han(const named_text& file);
 std::string intel_variables(const plan_data& plan, const export_options&);
 std::string mpich_compositions(const plan_data& plan, const export_options&);
+std::string check_mpich(const named_text& file);
 std::vector<std::string> chakra_traces(const plan_data& plan, collective what, std::int64_t bytes);
 call_program read_chakra(std::span<const named_text> files);
 std::vector<std::string> mscclpp_plan(const plan_data& plan, collective what, std::int64_t bytes);

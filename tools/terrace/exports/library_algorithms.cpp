@@ -1,4 +1,4 @@
-// What Open MPI's component `tuned` sends, by its monitoring component (tests/exports/openmpi_messages_test.py); MPICH
+// What Open MPI's component `tuned` sends, by its monitoring component (tests/exports/library_messages_test.py); MPICH
 // and Intel MPI have algorithms of the same names.
 
 #include "tools/terrace/exports/library_algorithms.hpp"
@@ -204,6 +204,31 @@ steps doubling_allgather(int ranks, double bytes) {
     return made;
 }
 
+// Pairs of neighbours to the one side and to the other by turns; the two blocks that came last.
+steps neighbour_allgather(int ranks, double bytes) {
+    if (ranks % 2 == 1) return ring_allgather(ranks, bytes);
+    steps made;
+    for (int n = 0; n < ranks / 2; ++n) {
+        library_step step;
+        for (int r = 0; r < ranks; ++r)
+            step.messages.push_back(
+                {r, (r + (r % 2 == n % 2 ? 1 : ranks - 1)) % ranks, std::min(n + 1, 2) * bytes / ranks});
+        made.push_back(std::move(step));
+    }
+    return made;
+}
+
+steps scatter_doubling(int ranks, double bytes) {
+    if (power_within(ranks) != ranks) return {};
+    return joined(binomial_scatter(ranks, bytes), doubling_allgather(ranks, bytes));
+}
+
+template <collective what>
+steps openmpi_steps(int ranks, double bytes) {
+    const library_algorithm* own = openmpi_choice(what, ranks, bytes);
+    return own == nullptr ? steps{} : own->steps(ranks, bytes);
+}
+
 constexpr std::int64_t kib = 1024;
 
 // What MPICH chooses by itself.
@@ -219,7 +244,7 @@ steps mpich_allreduce(int ranks, double bytes) {
 steps mpich_broadcast(int ranks, double bytes) {
     if (ranks < 8 || bytes <= 12 * kib) return digits_broadcast<2>(ranks, bytes);
     if (power_within(ranks) != ranks || bytes > 512 * kib) return scatter_allgather(ranks, bytes);
-    return joined(binomial_scatter(ranks, bytes), doubling_allgather(ranks, bytes));
+    return scatter_doubling(ranks, bytes);
 }
 
 steps mpich_reduce(int ranks, double bytes) {
@@ -237,6 +262,12 @@ steps mpich_reduce(int ranks, double bytes) {
     return made;
 }
 
+// Inside a node MPICH goes along binomial trees, Open MPI's component `han` as the component `tuned` does by itself.
+constexpr library_steps tree_down = digits_broadcast<2>, tree_up = reduce_along<digits_broadcast<2>>,
+                        tuned_down = openmpi_steps<collective::broadcast>, tuned_up = openmpi_steps<collective::reduce>;
+
+constexpr int han_component = 6;
+
 constexpr std::array algorithms_of_libraries{
     library_algorithm{"recursive doubling", collective::allreduce, recursive_doubling, 0, 3, 1},
     library_algorithm{"Rabenseifner", collective::allreduce, rabenseifner, 0, 6, 2},
@@ -245,110 +276,225 @@ constexpr std::array algorithms_of_libraries{
     library_algorithm{"binary", collective::broadcast, binary_broadcast, 0, 5},
     library_algorithm{"4-nomial", collective::broadcast, digits_broadcast<4>, 0, 7},
     library_algorithm{"binomial", collective::broadcast, binomial_broadcast, 0, 6, 1},
+    library_algorithm{"scatter and doubling", collective::broadcast, scatter_doubling, 0, 8},
     library_algorithm{"scatter and ring", collective::broadcast, scatter_allgather, 0, 9, 3},
+    library_algorithm{"chain", collective::broadcast, chain_broadcast, 0, 2},
     library_algorithm{"pipeline of 16 KiB", collective::broadcast, chain_broadcast, 16 * kib, 3},
     library_algorithm{"pipeline of 64 KiB", collective::broadcast, chain_broadcast, 64 * kib, 3},
     library_algorithm{"linear", collective::reduce, reduce_along<linear_broadcast>, 0, 1},
     library_algorithm{"binary", collective::reduce, reduce_along<binary_broadcast>, 0, 4},
     library_algorithm{"binomial", collective::reduce, reduce_along<digits_broadcast<2>>, 0, 5, 2},
+    library_algorithm{"chain", collective::reduce, reduce_along<chain_broadcast>, 0, 2},
     library_algorithm{"pipeline of 16 KiB", collective::reduce, reduce_along<chain_broadcast>, 16 * kib, 3},
     library_algorithm{"pipeline of 64 KiB", collective::reduce, reduce_along<chain_broadcast>, 64 * kib, 3},
-    library_algorithm{.name = "over all ranks", .what = collective::allreduce, .steps = mpich_allreduce, .mpich = 2},
-    library_algorithm{
-        .name = "node by node", .what = collective::allreduce, .steps = mpich_allreduce, .mpich = 1, .by_nodes = true},
-    library_algorithm{.name = "over all ranks", .what = collective::broadcast, .steps = mpich_broadcast, .mpich = 3},
-    library_algorithm{
-        .name = "node by node", .what = collective::broadcast, .steps = mpich_broadcast, .mpich = 1, .by_nodes = true},
-    library_algorithm{.name = "over all ranks", .what = collective::reduce, .steps = mpich_reduce, .mpich = 3},
-    library_algorithm{
-        .name = "node by node", .what = collective::reduce, .steps = mpich_reduce, .mpich = 1, .by_nodes = true},
     library_algorithm{"recursive doubling", collective::allgather, doubling_allgather, 0, 3, 1},
     library_algorithm{"Bruck", collective::allgather, bruck_allgather, 0, 2, 2},
+    library_algorithm{"neighbour exchange", collective::allgather, neighbour_allgather, 0, 5},
     library_algorithm{"ring", collective::allgather, ring_allgather, 0, 4, 3},
+    library_algorithm{.name = "over all ranks", .what = collective::allreduce, .steps = mpich_allreduce, .mpich = 2},
+    library_algorithm{"node by node", collective::allreduce, mpich_allreduce, 0, 0, 0, 1, 0, tree_up, tree_down},
+    library_algorithm{.name = "over all ranks", .what = collective::broadcast, .steps = mpich_broadcast, .mpich = 3},
+    library_algorithm{"node by node", collective::broadcast, mpich_broadcast, 0, 0, 0, 1, 0, tree_up, tree_down},
+    library_algorithm{.name = "over all ranks", .what = collective::reduce, .steps = mpich_reduce, .mpich = 3},
+    library_algorithm{"node by node", collective::reduce, mpich_reduce, 0, 0, 0, 1, 0, tree_up, tree_down},
+    library_algorithm{"node by node", collective::allreduce, openmpi_steps<collective::allreduce>, 0, 0, 0, 0,
+                      han_component, tuned_up, tuned_down},
+    library_algorithm{"node by node", collective::broadcast, tuned_down, 0, 0, 0, 0, han_component, tuned_up,
+                      tuned_down},
+    library_algorithm{"node by node", collective::reduce, tuned_up, 0, 0, 0, 0, han_component, tuned_up, tuned_down},
+};
+
+// What Open MPI's component `tuned` runs by itself on at least so many ranks, from so many bytes on, by the numbers
+// above; a ring without segments, a chain without, and an exchange between two are what they come to.
+struct openmpi_row {
+    collective what;
+    int ranks;
+    struct {
+        int bytes, algorithm;
+    } sizes[9];
+};
+constexpr openmpi_row openmpi_rows[]{
+    {collective::allreduce, 2, {{0, 3}, {4096, 4}, {8192, 3}, {16384, 4}, {262144, 6}}},
+    {collective::allreduce, 4, {{0, 3}, {8192, 6}}},
+    {collective::allreduce, 16, {{0, 3}, {4096, 6}}},
+    {collective::allreduce, 32, {{0, 4}, {128, 6}}},
+    {collective::allreduce, 64, {{0, 3}, {262144, 6}}},
+    {collective::allreduce, 128, {{0, 2}, {131072, 3}, {262144, 6}}},
+    {collective::allreduce, 256, {{0, 2}, {4096, 6}}},
+    {collective::allreduce, 512, {{0, 2}, {2048, 3}, {16384, 6}}},
+    {collective::allreduce, 2048, {{0, 2}, {2048, 4}, {4096, 3}, {16384, 6}}},
+    {collective::allreduce, 4096, {{0, 2}, {2048, 4}, {16384, 3}, {32768, 6}}},
+    {collective::broadcast,
+     2,
+     {{0, 5}, {256, 2}, {512, 7}, {1024, 1}, {32768, 5}, {131072, 2}, {262144, 1}, {524288, 6}, {1048576, 5}}},
+    {collective::broadcast, 4, {{0, 6}, {128, 5}, {2048, 6}, {8192, 1}, {1048576, 2}}},
+    {collective::broadcast, 8, {{0, 7}, {4096, 5}, {16384, 6}, {32768, 1}}},
+    {collective::broadcast, 16, {{0, 7}, {4096, 6}, {1048576, 8}}},
+    {collective::broadcast, 32, {{0, 6}, {2048, 7}}},
+    {collective::broadcast, 64, {{0, 7}}},
+    {collective::broadcast, 128, {{0, 5}, {16384, 1}, {32768, 5}, {65536, 7}}},
+    {collective::broadcast, 256, {{0, 7}, {16384, 4}, {32768, 7}}},
+    {collective::broadcast, 1024, {{0, 7}, {524288, 8}}},
+    {collective::broadcast, 2048, {{0, 7}, {262144, 8}}},
+    {collective::broadcast, 4096, {{0, 7}, {8192, 5}, {16384, 7}, {262144, 8}}},
+    {collective::reduce, 2, {{0, 1}, {262144, 2}}},
+    {collective::reduce, 4, {{0, 4}, {4096, 2}, {65536, 5}, {262144, 1}, {524288, 5}, {1048576, 1}}},
+    {collective::reduce, 8, {{0, 4}, {8192, 5}}},
+    {collective::reduce, 16, {{0, 4}, {4096, 5}}},
+    {collective::reduce, 32, {{0, 5}}},
+    {collective::reduce, 256, {{0, 5}, {8192, 6}, {16384, 5}}},
+    {collective::reduce, 512, {{0, 5}}},
+    {collective::reduce, 2048, {{0, 5}, {512, 6}, {1024, 5}, {8192, 6}, {16384, 5}}},
+    {collective::reduce, 4096, {{0, 5}, {1024, 6}, {2048, 5}, {8192, 6}, {16384, 5}}},
+    {collective::allgather, 2, {{0, 3}}},  // bytes of allgathers are those of one rank
+    {collective::allgather, 32, {{0, 3}, {1024, 5}, {65536, 4}}},
+    {collective::allgather, 64, {{0, 3}, {512, 5}, {65536, 4}}},
+    {collective::allgather, 128, {{0, 3}, {512, 5}, {131072, 4}, {524288, 5}, {1048576, 4}}},
+    {collective::allgather, 256, {{0, 3}, {32, 2}, {128, 3}, {1024, 5}, {131072, 4}, {524288, 5}, {1048576, 4}}},
+    {collective::allgather, 512, {{0, 3}, {64, 2}, {256, 3}, {2048, 5}}},
+    {collective::allgather, 1024, {{0, 2}, {32, 3}, {256, 2}, {512, 3}, {4096, 5}}},
+    {collective::allgather, 2048, {{0, 2}, {32, 3}, {128, 2}, {512, 3}, {4096, 5}}},
+    {collective::allgather, 4096, {{0, 2}, {512, 3}, {4096, 5}}},
 };
 
 // Reduces inside nodes to their first ranks, runs the algorithm among these, and broadcasts inside nodes, as far as the
-// collective needs it. Nothing where that is no other than among all ranks.
+// collective needs it. Nothing where that is no other than among all ranks, or where it is not known.
 steps by_nodes(const hierarchy& machine, const library_algorithm& how, double bytes) {
     const std::vector<int> sizes = machine.node_sizes();
-    const auto first = [&](int node) { return machine.shape.first_rank(machine.node_levels() - 1, node); };
     if (std::ranges::max(sizes) == 1 || sizes.size() == 1) return {};
-    steps inside, among = how.steps(static_cast<int>(sizes.size()), bytes);
-    for (std::size_t node = 0; node < sizes.size(); ++node) {
-        const steps own = digits_broadcast<2>(sizes[node], bytes);
-        inside.resize(std::max(inside.size(), own.size()));
-        for (std::size_t n = 0; n < own.size(); ++n)
-            for (const library_message& m : own[n].messages)
-                inside[n].messages.push_back(
-                    {first(static_cast<int>(node)) + m.from, first(static_cast<int>(node)) + m.to, bytes});
-    }
-    for (library_step& step : among)
+    // There, `han` leaves these to others.
+    if (how.han != 0 && how.what != collective::allreduce && std::ranges::min(sizes) != std::ranges::max(sizes))
+        return {};
+    bool known = true;
+    const auto first = [&](int node) { return machine.shape.first_rank(machine.node_levels() - 1, node); };
+    const auto inside = [&](library_steps one) {
+        steps made;
+        for (int node = 0; node < static_cast<int>(sizes.size()); ++node) {
+            if (sizes[at(node)] == 1) continue;
+            const steps own = one(sizes[at(node)], bytes);
+            known &= !own.empty();
+            made.resize(std::max(made.size(), own.size()));
+            for (std::size_t n = 0; n < own.size(); ++n)
+                for (const library_message& m : own[n].messages)
+                    made[n].messages.push_back({first(node) + m.from, first(node) + m.to, m.bytes, m.added});
+        }
+        return made;
+    };
+    steps made = how.steps(static_cast<int>(sizes.size()), bytes);
+    known &= !made.empty();
+    for (library_step& step : made)
         for (library_message& m : step.messages) m = {first(m.from), first(m.to), m.bytes, m.added};
-    if (how.what != collective::broadcast) among = joined(back_and_added(inside), among);
-    return how.what == collective::reduce ? among : joined(among, inside);
+    if (how.what != collective::broadcast) made = joined(inside(how.reduce_inside), made);
+    if (how.what != collective::reduce) made = joined(made, inside(how.broadcast_inside));
+    return known ? made : steps{};
 }
 
-// What steps ask of each link and rank [s].
-class step_loads {
+// When links and ranks are through with steps [s]. A rank begins a step when it has all messages of its last one.
+class step_clock {
 public:
-    step_loads(const hierarchy& machine, const link_loads& links)
-        : machine_(machine), links_(links), on_link_(at(links.size())), on_rank_(at(machine.ranks())) {}
+    step_clock(const hierarchy& machine, const link_loads& links)
+        : machine_(machine),
+          links_(links),
+          free_(at(links.size())),
+          on_link_(free_),
+          ready_(at(machine.ranks())),
+          busy_(ready_),
+          next_(ready_),
+          on_rank_(ready_) {}
 
-    void add(const library_step& step) {
-        for (const library_message& m : step.messages) {
-            links_.for_each_link(m.from, m.to, [&](int link) {
-                add(step.times * m.bytes / links_.rate(link), on_link_[at(link)], busiest_link_);
-            });
-            const level& nearest = machine_.levels[at(machine_.shape.common_level(m.from, m.to))];
-            startup_ = std::max(startup_, nearest.latency);
-            for (const int rank : {m.from, m.to}) add(step.times * nearest.overhead, on_rank_[at(rank)], busiest_rank_);
-            if (m.added && machine_.processors.reduction > 0)
-                add(step.times * m.bytes / machine_.processors.reduction, on_rank_[at(m.to)], busiest_rank_);
+    void run(const library_step& step) {
+        constexpr int settled = 8;  // from then on, equal steps take the same time
+        double before = 0;
+        for (int n = 0; n < std::min(step.times, settled); ++n) {
+            before = end_;
+            run_once(step);
         }
-    }
-    // Takes back what the only step asked for: in the time of its messages, which may be few of many ranks.
-    void clear(const library_step& step) {
-        for (const library_message& m : step.messages) {
-            links_.for_each_link(m.from, m.to, [&](int link) { on_link_[at(link)] = 0; });
-            on_rank_[at(m.from)] = on_rank_[at(m.to)] = 0;
+        if (step.times > settled) {
+            const double rest = (step.times - settled) * (end_ - before);
+            for (std::vector<double>* times : {&free_, &ready_})
+                for (double& time : *times) time += rest;
+            end_ += rest;
         }
-        startup_ = busiest_link_ = busiest_rank_ = 0;
+        for (const library_message& m : step.messages) add(m, step.times);
     }
-    double startup() const noexcept { return startup_; }
-    double busiest_link() const noexcept { return busiest_link_; }
-    double busiest_rank() const noexcept { return busiest_rank_; }
+    double end() const noexcept { return end_; }
+    // What the busiest link or rank takes for all steps.
+    double busiest() const noexcept { return busiest_; }
 
 private:
-    static void add(double time, double& to, double& busiest) {
-        to += time;
-        busiest = std::max(busiest, to);
+    const level& nearest(const library_message& m) const {
+        return machine_.levels[at(machine_.shape.common_level(m.from, m.to))];
+    }
+    double time_to_add(const library_message& m) const {
+        return m.added && machine_.processors.reduction > 0 ? m.bytes / machine_.processors.reduction : 0;
+    }
+
+    void run_once(const library_step& step) {
+        for (const library_message& m : step.messages)
+            for (const int rank : {m.from, m.to}) busy_[at(rank)] = next_[at(rank)] = ready_[at(rank)];
+        for (const library_message& m : step.messages) {
+            const level& through = nearest(m);
+            for (const int rank : {m.from, m.to}) busy_[at(rank)] += through.overhead;
+            const double begin = busy_[at(m.from)] + through.latency;
+            double end = std::max(begin, busy_[at(m.to)]);
+            links_.for_each_link(m.from, m.to, [&](int link) {
+                free_[at(link)] = std::max(free_[at(link)], begin) + m.bytes / links_.rate(link);
+                end = std::max(end, free_[at(link)]);
+            });
+            next_[at(m.from)] = std::max(next_[at(m.from)], end);
+            next_[at(m.to)] = std::max(next_[at(m.to)], end) + time_to_add(m);
+        }
+        for (const library_message& m : step.messages)
+            for (const int rank : {m.from, m.to}) end_ = std::max(end_, ready_[at(rank)] = next_[at(rank)]);
+    }
+
+    void add(const library_message& m, int times) {
+        const auto count = [&](double time, double& to) { busiest_ = std::max(busiest_, to += times * time); };
+        links_.for_each_link(m.from, m.to, [&](int link) { count(m.bytes / links_.rate(link), on_link_[at(link)]); });
+        count(nearest(m).overhead, on_rank_[at(m.from)]);
+        count(nearest(m).overhead + time_to_add(m), on_rank_[at(m.to)]);
     }
 
     const hierarchy& machine_;
     const link_loads& links_;
-    std::vector<double> on_link_, on_rank_;
-    double startup_ = 0, busiest_link_ = 0, busiest_rank_ = 0;
+    std::vector<double> free_, on_link_;                 // by link
+    std::vector<double> ready_, busy_, next_, on_rank_;  // by rank: for the step, in it, for the one behind it
+    double end_ = 0, busiest_ = 0;
 };
 
 }  // namespace
 
 std::span<const library_algorithm> library_algorithms() noexcept { return algorithms_of_libraries; }
 
+const library_algorithm* openmpi_choice(collective what, int ranks, double bytes) noexcept {
+    if (what == collective::allgather) bytes /= ranks;
+    int number = 0;
+    for (const openmpi_row& row : openmpi_rows) {
+        if (row.what != what || row.ranks > ranks) continue;
+        for (const auto& size : row.sizes)
+            if (size.algorithm != 0 && size.bytes <= bytes) number = size.algorithm;
+    }
+    // Doubling needs a power of two.
+    if (what == collective::allgather && number == 3 && power_within(ranks) != ranks) number = 2;
+    const auto found = std::ranges::find_if(algorithms_of_libraries, [&](const library_algorithm& a) {
+        return a.what == what && a.openmpi == number && a.segment == 0;
+    });
+    return found == algorithms_of_libraries.end() ? nullptr : &*found;
+}
+
+std::vector<library_step> library_steps_on(const hierarchy& machine, const library_algorithm& how, double bytes) {
+    return how.broadcast_inside != nullptr ? by_nodes(machine, how, bytes) : how.steps(machine.ranks(), bytes);
+}
+
 double library_time(const hierarchy& machine, const library_algorithm& how, std::int64_t bytes) {
     const double segments = how.segment == 0 ? 1 : std::max(1.0, std::ceil(static_cast<double>(bytes) / how.segment));
     const double each = static_cast<double>(bytes) / segments;
-    const steps made = how.by_nodes ? by_nodes(machine, how, each) : how.steps(machine.ranks(), each);
+    const steps made = library_steps_on(machine, how, each);
     if (made.empty()) return std::numeric_limits<double>::infinity();
     const link_loads links(machine, false);
-    step_loads alone(machine, links), all(machine, links);
-    double time = 0;
-    for (const library_step& step : made) {
-        alone.add(step);
-        all.add(step);
-        time += step.times * alone.startup() + alone.busiest_link() + alone.busiest_rank();
-        alone.clear(step);
-    }
-    return time + (segments - 1) * std::max(all.busiest_link(), all.busiest_rank());
+    step_clock clock(machine, links);
+    for (const library_step& step : made) clock.run(step);
+    return clock.end() + (segments - 1) * clock.busiest();
 }
 
 }  // namespace terrace::detail

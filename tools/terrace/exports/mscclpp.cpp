@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <deque>
 #include <limits>
 #include <map>
@@ -20,6 +21,7 @@
 #include "base/index.hpp"
 #include "schedule/lane_code.hpp"
 #include "tools/terrace/exports/formats.hpp"
+#include "topology/formats/json_file.hpp"
 
 namespace terrace::detail {
 
@@ -347,37 +349,40 @@ std::int64_t even_chunks(const tree& shape) {
 // ---- Reading.
 
 constexpr std::int64_t most_chunks = std::int64_t{1} << 32;
-constexpr std::size_t most_instructions = 1'000'000, most_gpus = 4096;
+constexpr std::size_t most_instructions = 1'000'000, most_gpus = 4096, most_values = 4'000'000;
 
-// A value of the file that knows where it stands.
+// A value of the file.
 class value {
 public:
-    value(const std::string& file, const nlohmann::json& of, std::string path = "")
-        : file_(&file), of_(&of), path_(std::move(path)) {}
+    value(const json_file& file, const json_value& of) : file_(&file), of_(&of) {}
 
-    [[noreturn]] void fail(const std::string& why) const {
-        throw input_error(*file_, 0, 0, fmt::format("at {}/: {}", path_, why));
-    }
-    bool has(const char* key) const { return of_->is_object() && of_->contains(key); }
+    [[noreturn]] void fail(const std::string& why) const { file_->fail(*of_, why); }
+    bool has(const char* key) const { return of_->find(key) != nullptr; }
     value at(const char* key) const {
         if (!has(key)) fail(fmt::format("no {:?}", key));
-        return {*file_, (*of_)[key], fmt::format("{}/{}", path_, key)};
+        return {*file_, *of_->find(key)};
     }
     std::vector<value> items() const {
-        if (!of_->is_array()) fail("no list");
+        if (of_->what != json_value::kind::list) fail("no list");
         std::vector<value> all;
-        for (std::size_t n = 0; n < of_->size(); ++n)
-            all.emplace_back(*file_, (*of_)[n], fmt::format("{}/{}", path_, n));
+        for (const json_value& one : of_->items) all.emplace_back(*file_, one);
         return all;
     }
     std::vector<value> items(const char* key) const { return has(key) ? at(key).items() : std::vector<value>{}; }
     std::int64_t number(std::int64_t least, std::int64_t most) const {
-        if (!of_->is_number_integer() || *of_ < least || *of_ > most)
+        std::int64_t found = 0;
+        const char* end = of_->text.data() + of_->text.size();
+        const auto read = std::from_chars(of_->text.data(), end, found);
+        if (of_->what != json_value::kind::number || read.ec != std::errc{} || read.ptr != end || found < least ||
+            found > most)
             fail(fmt::format("no whole number from {} to {}", least, most));
-        return of_->get<std::int64_t>();
+        return found;
     }
-    std::string text() const { return of_->is_string() ? of_->get<std::string>() : (fail("no text"), ""); }
-    bool flag() const { return of_->is_boolean() ? of_->get<bool>() : (fail("neither true nor false"), false); }
+    std::string text() const { return of_->what == json_value::kind::text ? of_->text : (fail("no text"), ""); }
+    bool flag() const {
+        if (of_->what != json_value::kind::flag) fail("neither true nor false");
+        return of_->text == "true";
+    }
     bool is_port() const {
         const std::string kind = text();
         if (kind != "memory" && kind != "port") fail(fmt::format("channels of type {:?} are not read", kind));
@@ -385,9 +390,8 @@ public:
     }
 
 private:
-    const std::string* file_;
-    const nlohmann::json* of_;
-    std::string path_;
+    const json_file* file_;
+    const json_value* of_;
 };
 
 // Runs all thread blocks, in any order that signals and barriers allow, and collects what they do to memory. What one
@@ -395,7 +399,11 @@ private:
 // over when the peer has waited for a signal that followed it.
 class plan_reader {
 public:
-    plan_reader(const std::string& file, const nlohmann::json& all) : file_(file), all_(file, all) {}
+    explicit plan_reader(const named_text& file)
+        : name_(file.name),
+          file_(
+              file.name, file.text, [](std::string_view, std::string_view) { return true; }, most_values),
+          all_(file_, file_.root()) {}
 
     call_program read() {
         const std::vector<value> gpus = all_.at("gpus").items();
@@ -405,7 +413,7 @@ public:
         for (std::size_t r = 0; r < gpus.size(); ++r) read_blocks(gpus[r], static_cast<int>(r));
         while (std::ranges::any_of(blocks_, [&](block& b) { return advance(b); })) {}
         check_end();
-        return collected_->finish(file_);
+        return collected_->finish(name_);
     }
 
 private:
@@ -839,7 +847,8 @@ private:
     }
 
     std::map<std::pair<std::size_t, way>, int> known_;  // by block and way: uses that the peer has waited for
-    std::string file_;
+    std::string name_;
+    json_file file_;
     value all_;
     collective what_ = collective::allreduce;
     bool in_place_ = false;
@@ -884,10 +893,6 @@ std::vector<std::string> mscclpp_plan(const plan_data& plan, collective what, st
     return {made.dump(1) + "\n"};
 }
 
-call_program read_mscclpp(std::span<const named_text> files) {
-    const nlohmann::json all = nlohmann::json::parse(files[0].text, nullptr, false);
-    if (all.is_discarded()) throw input_error(files[0].name, 0, 0, "is no JSON");
-    return plan_reader(files[0].name, all).read();
-}
+call_program read_mscclpp(std::span<const named_text> files) { return plan_reader(files[0]).read(); }
 
 }  // namespace terrace::detail

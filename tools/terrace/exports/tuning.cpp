@@ -1,7 +1,11 @@
 // Files that tell an MPI library which of its own algorithms to use for which message size.
 
+#include <algorithm>
+#include <array>
+#include <cctype>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -9,14 +13,18 @@
 
 #include <terrace/error.hpp>
 
+#include "base/index.hpp"
 #include "tools/terrace/exports/formats.hpp"
 #include "tools/terrace/exports/library_algorithms.hpp"
+#include "topology/formats/json_file.hpp"
 
 namespace terrace::detail {
 
 namespace {
 
 constexpr std::int64_t smallest = 64, largest = std::int64_t{1} << 28;  // sizes at which algorithms are priced [bytes]
+constexpr double infinite = std::numeric_limits<double>::infinity();
+constexpr double clearly = 1.25;  // times the price of another algorithm: what Open MPI's own must cost to be replaced
 
 // The machine as it is priced: each step at twice what was measured between two ranks, since with all of them at work
 // it waits for the last one. So an algorithm of more steps must save more than they cost at worst.
@@ -28,22 +36,36 @@ hierarchy with_late_ranks(hierarchy machine) {
     return machine;
 }
 
-// Returns the fastest algorithm of a library by message size: at powers of two, a change in the middle between two.
+// Returns the fastest algorithm of a library by message size. Between two powers of two times are nearly linear in the
+// bytes, and Open MPI changes its own choice at most once, so that what is worth it at both ends is so between them.
 // @param number the library's number of an algorithm; 0: it has none
 std::vector<library_choice> choices(const hierarchy& machine, collective what, int library_algorithm::*number) {
+    const bool knows_own = number == &library_algorithm::openmpi || number == &library_algorithm::han;
     std::vector<library_choice> made;
     for (std::int64_t bytes = smallest; bytes <= largest; bytes *= 2) {
+        const std::array ends{bytes, 2 * bytes - 1};
+        const auto times = [&](const library_algorithm& a) {
+            return std::array{library_time(machine, a, ends[0]), library_time(machine, a, ends[1])};
+        };
+        std::array most{infinite, infinite};  // times that are worth it
+        for (const std::int64_t end : ends) {
+            if (!knows_own) break;
+            const library_algorithm* own = openmpi_choice(what, machine.ranks(), static_cast<double>(end));
+            const std::array own_times = own == nullptr ? std::array<double, 2>{} : times(*own);
+            for (std::size_t n = 0; n < most.size(); ++n) most[n] = std::min(most[n], own_times[n] / clearly);
+        }
         const library_algorithm* best = nullptr;
-        double shortest = std::numeric_limits<double>::infinity();
+        double shortest = infinite;
         for (const library_algorithm& a : library_algorithms()) {
             if (a.what != what || a.*number == 0) continue;
-            const double time = library_time(machine, a, bytes);
-            if (time >= shortest) continue;
+            const std::array found = times(a);
+            if (found[0] + found[1] >= shortest || found[0] > most[0] || found[1] > most[1]) continue;
             best = &a;
-            shortest = time;
+            shortest = found[0] + found[1];
         }
-        if (best != nullptr && (made.empty() || made.back().how != best))
-            made.push_back({made.empty() ? 0 : bytes * 3 / 4, best});
+        if (best == nullptr && !knows_own) continue;
+        if (made.empty()) made.push_back({0, knows_own ? nullptr : best});
+        if (made.back().how != best) made.push_back({bytes, best});
     }
     return made;
 }
@@ -57,40 +79,80 @@ void check(const hierarchy& machine, const char* format) {
     if (machine.ranks() < 2) throw usage_error(fmt::format("terrace export --to {}: there is one rank", format));
 }
 
-struct tuned_collective {
-    collective what;
-    int openmpi;             // its number in Open MPI's file
-    std::string_view upper;  // its name in variables
-    std::string_view mpich;  // in MPICH's file
-};
-constexpr tuned_collective tuned_collectives[]{{collective::allgather, 0, "ALLGATHER", "Allgather"},
-                                               {collective::allreduce, 2, "ALLREDUCE", "Allreduce"},
-                                               {collective::broadcast, 7, "BCAST", "Bcast"},
-                                               {collective::reduce, 11, "REDUCE", "Reduce"}};
-
 library_choices all_choices(const hierarchy& machine, int library_algorithm::*number) {
     const hierarchy late = with_late_ranks(machine);
     library_choices made;
-    for (const tuned_collective& c : tuned_collectives) made[c.what] = choices(late, c.what, number);
+    for (const library_collective& c : library_collectives()) {
+        std::vector<library_choice> of = choices(late, c.what, number);
+        if (!of.empty()) made[c.what] = std::move(of);
+    }
     return made;
 }
 
-}  // namespace
+constexpr std::array<std::string_view, 4> greek{"alpha", "beta", "gamma", "delta"};  // of MPICH's compositions
 
-std::string openmpi_rules_text(int ranks, const library_choices& choices) {
-    std::string out = fmt::format("{} # collectives\n", choices.size());
-    for (const tuned_collective& c : tuned_collectives) {
-        const auto of = choices.find(c.what);
-        if (of == choices.end()) continue;
-        // Algorithm 0 is Open MPI's own choice.
-        out += fmt::format("{} # {}\n3 # sizes of communicators\n1 1\n0 0 0 0\n{} # ranks\n{} # message sizes\n",
-                           c.openmpi, to_string(c.what), ranks, of->second.size());
-        for (const library_choice& one : of->second)
-            out += fmt::format("{} {} 0 {} # {}\n", one.from, one.how->openmpi, one.how->segment, one.how->name);
-        out += fmt::format("{} 1\n0 0 0 0\n", ranks + 1);
-    }
-    return out;
+char lower(char upper) { return static_cast<char>(std::tolower(static_cast<unsigned char>(upper))); }
+
+constexpr std::string_view mpich_names =
+    " allgather allgatherv allreduce alltoall alltoallv alltoallw barrier bcast exscan gather gatherv reduce"
+    " reduce_scatter reduce_scatter_block scan scatter scatterv ";
+
+// What a key of MPICH's file chooses by, and the words behind "="; bounds stand behind "<" or "<=".
+struct selector {
+    std::string_view name, words;
+    bool bounds = false;
+};
+constexpr selector selectors[]{{"collective", mpich_names},
+                               {"comm_type", " intra inter any "},
+                               {"comm_hierarchy", " parent node_roots node flat any "},
+                               {"comm_size", " pow2 node_comm_size any ", true},
+                               {"comm_avg_ppn", " any ", true},
+                               {"count", " any ", true},
+                               {"avg_msg_size", " any ", true},
+                               {"total_msg_size", " any ", true},
+                               {"is_multi_threaded", " yes no any "},
+                               {"is_commutative", " yes no any "},
+                               {"is_sendbuf_inplace", " yes no any "},
+                               {"is_op_built_in", " yes no any "},
+                               {"is_block_regular", " yes no any "},
+                               {"is_node_consecutive", " yes no any "}};
+
+bool is_one_of(std::string_view words, std::string_view word) {
+    return word.find(' ') == word.npos && words.find(fmt::format(" {} ", word)) != words.npos;
 }
+
+bool is_composition(std::string_view key) {
+    constexpr std::string_view begin = "composition=MPIDI_", middle = "_intra_composition_";
+    const std::size_t there = key.find(middle);
+    if (!key.starts_with(begin) || there == key.npos) return false;
+    std::string name(key.substr(begin.size(), there - begin.size()));
+    if (!name.empty()) name[0] = lower(name[0]);
+    return is_one_of(mpich_names, name) && std::ranges::count(greek, key.substr(there + middle.size())) > 0;
+}
+
+bool is_selector(std::string_view key) {
+    const std::size_t end = key.find_first_of("=<");
+    const auto found = std::ranges::find(selectors, key.substr(0, std::min(end, key.size())), &selector::name);
+    if (end == key.npos || found == std::end(selectors)) return false;
+    const std::string_view value = key.substr(std::min(key.size(), key.find_first_not_of("=<", end)));
+    if (key[end] == '=') return is_one_of(found->words, value);
+    return found->bounds && !value.empty() && value.find_first_not_of("0123456789") == value.npos;
+}
+
+// MPICH aborts on keys that it does not know.
+int mpich_rules(const json_file& file, const json_value& choices) {
+    if (choices.what != json_value::kind::map || choices.entries.empty()) file.fail(choices, "choices expected here");
+    int rules = 0;
+    for (const auto& [key, inner] : choices.entries) {
+        const bool ends = is_composition(key) || key.starts_with("algorithm=MPIR_");
+        if (!ends && !is_selector(key)) file.fail(inner, fmt::format("MPICH knows no {:?}", key));
+        if (ends && choices.entries.size() > 1) file.fail(inner, fmt::format("{:?} is one of several choices", key));
+        rules += ends ? 1 : mpich_rules(file, inner);
+    }
+    return rules;
+}
+
+}  // namespace
 
 std::string openmpi_rules(const plan_data& plan, const export_options&) {
     check(plan.machine, "openmpi-rules");
@@ -98,7 +160,21 @@ std::string openmpi_rules(const plan_data& plan, const export_options&) {
         "# made by terrace export --to openmpi-rules: {}, communicators of {} ranks\n"
         "# mpirun --mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_dynamic_rules_filename FILE ...\n{}",
         plan.name, plan.machine.ranks(),
-        openmpi_rules_text(plan.machine.ranks(), all_choices(plan.machine, &library_algorithm::openmpi)));
+        openmpi_rules_text(openmpi_component::tuned, plan.machine.ranks(),
+                           all_choices(plan.machine, &library_algorithm::openmpi)));
+}
+
+std::string openmpi_han(const plan_data& plan, const export_options&) {
+    check(plan.machine, "openmpi-han");
+    return fmt::format(
+        "# made by terrace export --to openmpi-han: {}, communicators of {} ranks\n"
+        "# mpirun --mca coll_han_priority 40 --mca coll_han_use_dynamic_file_rules 1"
+        " --mca coll_han_dynamic_rules_filename FILE\n"
+        "#     --mca coll_han_use_simple_allreduce 1 --mca coll_han_use_simple_bcast 1"
+        " --mca coll_han_use_simple_reduce 1 ...\n{}",
+        plan.name, plan.machine.ranks(),
+        openmpi_rules_text(openmpi_component::han, plan.machine.ranks(),
+                           all_choices(plan.machine, &library_algorithm::han)));
 }
 
 std::string intel_variables(const plan_data& plan, const export_options&) {
@@ -106,8 +182,10 @@ std::string intel_variables(const plan_data& plan, const export_options&) {
     const int ranks = plan.machine.ranks();
     const library_choices found = all_choices(plan.machine, &library_algorithm::intel);
     std::string out = fmt::format("# made by terrace export --to intel-mpi: {}; source it before mpirun\n", plan.name);
-    for (const tuned_collective& c : tuned_collectives) {
-        const std::vector<library_choice>& all = found.at(c.what);
+    for (const library_collective& c : library_collectives()) {
+        const auto of = found.find(c.what);
+        if (of == found.end()) continue;
+        const std::vector<library_choice>& all = of->second;
         out += fmt::format("export I_MPI_ADJUST_{}='", c.upper);
         for (std::size_t n = 0; n < all.size(); ++n)
             out += fmt::format("{}{}:{}-{}@{}-{}", n == 0 ? "" : ";", all[n].how->intel, all[n].from,
@@ -117,21 +195,27 @@ std::string intel_variables(const plan_data& plan, const export_options&) {
     return out;
 }
 
+std::string check_mpich(const named_text& file) {
+    const json_file all(
+        file.name, file.text, [](std::string_view, std::string_view) { return true; }, 100'000);
+    return fmt::format("{} rules for MPICH", mpich_rules(all, all.root()));
+}
+
 std::string mpich_compositions(const plan_data& plan, const export_options&) {
     check(plan.machine, "mpich");
     using json = nlohmann::ordered_json;
     const int ranks = plan.machine.ranks();
     const library_choices found = all_choices(plan.machine, &library_algorithm::mpich);
     json all = json::object();
-    for (const tuned_collective& c : tuned_collectives) {
-        const std::vector<library_choice>& choices = found.at(c.what);
-        if (choices.empty()) continue;
+    for (const library_collective& c : library_collectives()) {
+        const auto of = found.find(c.what);
+        if (of == found.end()) continue;
+        const std::vector<library_choice>& choices = of->second;
         std::string name(c.mpich);
-        name[0] = static_cast<char>(name[0] - 'A' + 'a');
+        name[0] = lower(name[0]);
         const auto composition = [&](int number) {
-            constexpr std::string_view letters[]{"alpha", "beta", "gamma"};
-            const std::string_view letter = letters[number - 1];
-            return json{{fmt::format("composition=MPIDI_{}_intra_composition_{}", c.mpich, letter), json::object()}};
+            return json{{fmt::format("composition=MPIDI_{}_intra_composition_{}", c.mpich, greek[at(number - 1)]),
+                         json::object()}};
         };
         const json flat = composition(c.what == collective::allreduce ? 2 : 3), by_nodes = composition(1);
         json by_size = json::object();

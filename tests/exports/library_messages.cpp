@@ -1,0 +1,132 @@
+// What library_messages_test.py compares: calls of an MPI library, and the messages that library_algorithms has.
+//     library_messages rules CALLS NODES RANKS: prints rules by which Open MPI runs these calls
+//     library_messages expected CALLS NODES RANKS COLLECTIVE: prints all messages, as "from to bytes count"
+//     mpirun ... library_messages run CALLS NODES RANKS COLLECTIVE TIMES: calls the collective with these sizes
+// NODES and RANKS: how many nodes, and ranks of each. CALLS: "rules", each size by another algorithm of Open MPI;
+// "own", what that chooses by itself; "han", node by node from 4 KiB on; of MPICH "nodes", node by node, and "flat".
+
+#include <mpi.h>
+
+#include <array>
+#include <cstdlib>
+#include <map>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/index.hpp"
+#include "tools/terrace/exports/library_algorithms.hpp"
+
+namespace {
+
+using namespace terrace::detail;
+
+struct library_call {
+    std::int64_t bytes;
+    const library_algorithm* how;
+};
+
+// Sizes whose halves of halves, segments and shares are whole.
+std::int64_t bytes_of(int ranks, std::size_t call) { return std::int64_t{65536} * ranks * static_cast<int>(call + 1); }
+
+library_choices choices(int ranks) {
+    library_choices made;
+    for (const library_algorithm& a : library_algorithms()) {
+        if (a.openmpi == 0 || a.steps(ranks, 1).empty()) continue;
+        std::vector<library_choice>& of = made[a.what];
+        of.push_back({of.empty() ? 0 : bytes_of(ranks, of.size()), &a});
+    }
+    return made;
+}
+
+// The algorithm of calls that all have one.
+const library_algorithm* only(std::string_view kind, collective what) {
+    for (const library_algorithm& a : library_algorithms())
+        if (a.what == what && (kind == "han" ? a.han : a.mpich) != 0 &&
+            (kind == "flat") == (a.broadcast_inside == nullptr))
+            return &a;
+    return nullptr;
+}
+
+std::vector<library_call> calls_of(std::string_view kind, const hierarchy& machine, collective what) {
+    const int ranks = machine.ranks();
+    std::vector<library_call> made;
+    if (kind == "rules") {
+        const library_choices all = choices(ranks);
+        for (const library_choice& one : all.at(what)) made.push_back({bytes_of(ranks, made.size()), one.how});
+        return made;
+    }
+    const std::int64_t unit = std::int64_t{32} * ranks;
+    for (std::int64_t size = 512; size <= 1 << 21; size *= 2) {
+        const std::int64_t bytes = (size + unit - 1) / unit * unit;
+        const library_algorithm* how = kind == "own" || (kind == "han" && bytes < 4096)
+                                           ? openmpi_choice(what, ranks, static_cast<double>(bytes))
+                                           : only(kind, what);
+        if (how != nullptr && !library_steps_on(machine, *how, static_cast<double>(bytes)).empty())
+            made.push_back({bytes, how});
+    }
+    return made;
+}
+
+std::string rules_of(std::string_view kind, int ranks) {
+    if (kind != "han") return openmpi_rules_text(openmpi_component::tuned, ranks, choices(ranks));
+    library_choices made;
+    for (const collective what : {collective::allreduce, collective::broadcast, collective::reduce})
+        made[what] = {{0, nullptr}, {4096, only(kind, what)}};
+    return openmpi_rules_text(openmpi_component::han, ranks, made);
+}
+
+void print_expected(const hierarchy& machine, const std::vector<library_call>& calls) {
+    struct sum {
+        double bytes = 0;
+        std::int64_t messages = 0;
+    };
+    std::map<std::pair<int, int>, sum> sums;
+    for (const auto& [bytes, how] : calls) {
+        const std::int64_t segments = how->segment == 0 ? 1 : bytes / how->segment;
+        for (const library_step& step : library_steps_on(machine, *how, static_cast<double>(bytes / segments)))
+            for (const library_message& m : step.messages) {
+                sums[{m.from, m.to}].messages += step.times * segments;
+                sums[{m.from, m.to}].bytes += m.bytes * static_cast<double>(step.times * segments);
+            }
+    }
+    for (const auto& [way, s] : sums) fmt::print("{} {} {:.0f} {}\n", way.first, way.second, s.bytes, s.messages);
+}
+
+void run(collective what, int ranks, const std::vector<library_call>& calls) {
+    for (const library_call& call : calls) {
+        const int all = static_cast<int>(call.bytes / 4), block = all / ranks;
+        std::vector<float> in(at(all)), out(at(all));
+        if (what == collective::allreduce)
+            MPI_Allreduce(in.data(), out.data(), all, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+        else if (what == collective::reduce)
+            MPI_Reduce(in.data(), out.data(), all, MPI_FLOAT, MPI_SUM, 0, MPI_COMM_WORLD);
+        else if (what == collective::broadcast) MPI_Bcast(in.data(), all, MPI_FLOAT, 0, MPI_COMM_WORLD);
+        else MPI_Allgather(in.data(), block, MPI_FLOAT, out.data(), block, MPI_FLOAT, MPI_COMM_WORLD);
+    }
+}
+
+}  // namespace
+
+int main(int, char** arguments) {
+    const std::string_view what = arguments[1], kind = arguments[2];
+    const std::array sizes{std::atoi(arguments[4]), std::atoi(arguments[3])};
+    hierarchy machine;
+    machine.shape = tree::uniform(sizes);
+    machine.levels = {{.name = "node", .medium = fabric::shm}, {.name = "cluster", .medium = fabric::ethernet}};
+    if (what == "rules") {
+        fmt::print("{}", rules_of(kind, machine.ranks()));
+        return 0;
+    }
+    const collective of = *parse_collective(arguments[5]);
+    const std::vector<library_call> calls = calls_of(kind, machine, of);
+    if (what == "expected") {
+        print_expected(machine, calls);
+        return 0;
+    }
+    MPI_Init(nullptr, nullptr);
+    for (int n = 0; n < std::atoi(arguments[6]); ++n) run(of, machine.ranks(), calls);
+    MPI_Finalize();
+}

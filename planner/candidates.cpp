@@ -65,32 +65,23 @@ bool may_pay(const algorithm& a, collective what) {
 
 bool exchanges_with_too_many(const stage& s) { return crowds(*find_algorithm(s), s.group); }
 
-// Shares of one stage of a shape.
-struct unequal {
-    std::size_t number = 0;
-    std::vector<int> shares = {};
-};
-
 class searcher {
 public:
-    searcher(pricer& prices, collective what) : prices_(prices), machine_(prices.machine()), what_(what) {}
+    searcher(pricer& prices, collective what)
+        : prices_(prices), machine_(prices.machine()), what_(what), shares_(machine_) {}
 
     std::vector<priced_candidate> run() {
         add_baselines();
-        const bool may_differ = what_ == collective::allreduce;
-        const std::vector<int> by_links = may_differ ? shares_by_links(machine_) : std::vector<int>{};
-        const std::vector<int> by_nics = may_differ ? shares_by_nics(machine_) : std::vector<int>{};
         const std::vector<shape> shapes = shapes_of(machine_);
         const std::size_t finest = stages_of_finest(shapes);
         for (const shape& s : shapes) {
             const bool is_finest = s.size() == finest && !has_split(s);
             if (found_.size() > policy.most_candidates && !is_finest) continue;
             for (const std::vector<mode>& modes : modes_of(s, what_)) {
-                add(s, modes);
-                if (!by_links.empty() && ends_with_top(s) && modes.back() == mode::scatter)
-                    add(s, modes, {s.size() - 1, by_links});
-                if (!by_nics.empty() && begins_with_node(s) && modes.front() == mode::scatter)
-                    add(s, modes, {0, by_nics});
+                std::vector<stage> stages;
+                for (std::size_t i = 0; i < s.size(); ++i) stages.push_back({s[i].levels, s[i].group, modes[i], ""});
+                add(stages);
+                if (what_ == collective::allreduce) add_weighed(s, stages);
             }
         }
         if (row_of(what_).up && !row_of(what_).has_root()) add_rounded();
@@ -153,21 +144,23 @@ private:
         return most;
     }
 
-    bool ends_with_top(const shape& s) const {
-        return !s.back().split && s.back().levels == std::vector{machine_.depth() - 1};
+    // Adds the stages of a shape with unequal shares: in all stages, or in the outermost as a ring, where that is over
+    // several levels: to exchange parts with all others burdens the links of those inside.
+    void add_weighed(const shape& s, const std::vector<stage>& stages) {
+        std::vector<stage> weighed = stages, around = stages;
+        const auto may_weigh = [&](std::size_t i) { return stages[i].how == mode::scatter && !s[i].split; };
+        for (std::size_t i = 0; i < s.size(); ++i)
+            if (may_weigh(i)) weighed[i].shares = shares_.of(s[i].levels);
+        if (may_weigh(s.size() - 1) && s.back().levels.size() > 1)
+            around.back().shares = shares_.around(s.back().levels.front());
+        for (const std::vector<stage>& each : {weighed, around})
+            if (each != stages) add(each);
     }
 
-    bool begins_with_node(const shape& s) const {
-        return !s.front().split && static_cast<int>(s.front().levels.size()) == machine_.node_levels();
-    }
-
-    // Adds a shape with the best algorithm of each stage by itself, at every size: that gives few combinations, and
-    // none that is best is far from one of them. To and from a root, also with the outermost one that occupies links
-    // the least, since chunks in many lanes hide its start-ups, and with the best of those that do not hinder lanes.
-    void add(const shape& s, const std::vector<mode>& modes, const unequal& u = {}) {
-        std::vector<stage> stages;
-        for (std::size_t i = 0; i < s.size(); ++i) stages.push_back({s[i].levels, s[i].group, modes[i], ""});
-        stages[u.number].shares = u.shares;
+    // Adds stages with the best algorithm of each by itself, at every size: that gives few combinations, and none that
+    // is best is far from one of them. To and from a root, also with the outermost one that occupies links the least,
+    // since chunks in many lanes hide its start-ups, and with the best of those that do not hinder lanes.
+    void add(const std::vector<stage>& stages) {
         std::vector<options> choices;
         for (std::size_t i = 0; i < stages.size(); ++i) choices.push_back(prices_.options_of(stages, i, what_));
         if (std::any_of(choices.begin(), choices.end(), [](const options& list) { return list.empty(); })) return;
@@ -189,7 +182,7 @@ private:
         add_best([&](const stage_price& p, std::size_t) { return link(p); });
         if (!row_of(what_).has_root()) return;
         at_all_sizes([&](const stage_price& p, std::size_t i, double bytes) {
-            return i + 1 == s.size() ? link(p) : p.time(bytes);
+            return i + 1 == stages.size() ? link(p) : p.time(bytes);
         });
     }
 
@@ -240,6 +233,7 @@ private:
     pricer& prices_;
     const hierarchy& machine_;
     collective what_;
+    unequal_shares shares_;
     std::set<std::string> seen_;
     std::vector<priced_candidate> found_;
 };

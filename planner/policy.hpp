@@ -45,8 +45,9 @@ struct planner_policy {
     /// Chunks in flight. Lanes that meet on a link keep step and leave other links idle, which four of them make up
     /// for; twelve were slower by 5 % (docs/measurements/before-the-design.md).
     int lanes = 4;
-    /// Chunks in flight where each needs a slot of shared memory on the way from or to a root, and where dimensions of
-    /// a torus take turns, so that messages of several lengths are under way (docs/measurements/machines-not-here.md).
+    /// Chunks in flight where each needs a slot of shared memory on the way from or to a root, where shares are
+    /// unequal, and where dimensions of a torus take turns, so that messages of several lengths are under way
+    /// (docs/measurements/machines-not-here.md).
     int many_lanes = 16;
     /// Chunks in flight on other ways from or to a root, at most: a chunk is with one or two ranks at a time, and a
     /// long latency needs many of them to keep links busy. A plan may have as many.

@@ -138,8 +138,10 @@ const pricer::layout& pricer::lay_out(std::span<const stage> stages, collective 
             {.levels = s.levels, .group = s.group, .how = scatters ? mode::scatter : s.how, .shares = s.shares});
     }
     if (last.stages == meeting) return last;
-    const auto same_size = [](const stage& a, const stage& b) { return a.levels == b.levels && a.group == b.group; };
-    if (!std::ranges::equal(last.stages, meeting, same_size))
+    const auto same_domains = [](const stage& a, const stage& b) {
+        return a.levels == b.levels && a.group == b.group && a.shares == b.shares;
+    };
+    if (!std::ranges::equal(last.stages, meeting, same_domains))
         last.seen = route_view::in_plan_order(
             stage_tree(machine_, meeting),
             {.stages = meeting, .root = how == division_by::root ? 0 : -1, .ranks = ranks_.ranks()});
@@ -392,14 +394,17 @@ price pricer::price_stages(std::span<const stage> stages, collective what) {
 
 // MPI's own collectives are taken to be as fast as messages of an algorithm, and are never chosen.
 std::vector<stage_option> pricer::price_options(std::span<const stage> stages, std::size_t number, collective what) {
-    const int size = largest_group(lay_out(stages, what).shape(), number);
+    const tree& shape = lay_out(stages, what).shape();
+    const int size = largest_group(shape, number);
     const stage& s = stages[number];
+    bool equal = true;  // domains inside the stage's own divide the vector alike: collectives of NCCL need that
+    for (std::size_t n = 0; n < number; ++n) equal &= !has_shares_by_domain(stages[n], shape, static_cast<int>(n));
     std::vector<stage_option> able;
     const auto add = [&](const algorithm& a, provider by) {
         able.push_back({&a, by, price_stage({stages, number, a, by, what})});
     };
     const auto is_worth_it = [&](const algorithm& a) {
-        if (row_of(what).exchange && a.exchange == nullptr) return false;
+        if ((row_of(what).exchange && a.exchange == nullptr) || (a.provider == provider::nccl && !equal)) return false;
         return available(machine_, s, a) && patterns_->worth_a_look(a, s.how, size);
     };
     for (const algorithm& a : algorithms()) {

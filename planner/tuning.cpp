@@ -59,10 +59,12 @@ bool takes_turns(const priced_candidate& c) noexcept {
     return !row_of(c.cost.what()).has_root() && std::ranges::any_of(c.what.stages, comes_first);
 }
 
-// Returns the least and the most lanes that a candidate may have; those between them double from one to the next.
+// Returns the least and the most lanes that a candidate may have; those between them double from one to the next. What
+// few own passes the others one by one.
 std::pair<int, int> lanes_of(const hierarchy& machine, const priced_candidate& c) noexcept {
     if (takes_turns(c)) return {policy.many_lanes, policy.many_lanes};
-    if (!row_of(c.cost.what()).has_root()) return {policy.lanes, policy.lanes};
+    const bool owned_alike = std::ranges::all_of(c.what.stages, &std::vector<int>::empty, &stage::shares);
+    if (!row_of(c.cost.what()).has_root()) return {policy.lanes, owned_alike ? policy.lanes : policy.many_lanes};
     return {policy.lanes, through_memory(machine, 0) ? policy.many_lanes : policy.most_lanes};
 }
 

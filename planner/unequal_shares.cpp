@@ -2,53 +2,158 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numeric>
 
 #include "base/index.hpp"
+#include "planner/bound.hpp"
 #include "planner/policy.hpp"
 
 namespace terrace::detail {
 
 namespace {
 
-// Returns integers in the same proportions, rounded to multiples of a unit, or nothing if all are equal.
-std::vector<int> rounded(const std::vector<double>& parts, double unit) {
+constexpr double precision = 1e-6;  // of a time: far less than policy.share_parts can express
+
+bool are_unlike(const std::vector<double>& rates) {
+    return std::ranges::adjacent_find(rates, std::not_equal_to()) != rates.end();
+}
+
+// Returns what ranks have of their NICs; where nodes are of one size, the least of that over the ranks at the same
+// place of all nodes, which exchange what they own [B/s].
+std::vector<double> rates_of_nics(const hierarchy& machine) {
+    std::vector<double> rates = machine.nics.rank_rates();
+    const std::vector<int> sizes = machine.node_sizes();
+    if (std::ranges::adjacent_find(sizes, std::not_equal_to()) != sizes.end()) return rates;
+    const std::size_t size = at(sizes.front());
+    for (std::size_t rank = size; rank < rates.size(); ++rank)
+        rates[rank % size] = std::min(rates[rank % size], rates[rank]);
+    for (std::size_t rank = size; rank < rates.size(); ++rank) rates[rank] = rates[rank - size];
+    return rates;
+}
+
+// Returns the least time that is enough, from one on that is too short if it is not enough itself [s/B].
+template <class F>
+double least_time(double low, F&& is_enough) {
+    double high = low;
+    while (!is_enough(high)) high *= 2;
+    while (high - low > precision * low) (is_enough((low + high) / 2) ? high : low) = (low + high) / 2;
+    return high;
+}
+
+// Returns the parts that members of a ring must own. Where both links of one are slow, it owns what both need.
+// @param rates from each to the next [B/s]   @param time [s/B]
+std::vector<double> parts_around(const std::vector<double>& rates, double time) {
+    std::vector<double> needed;  // by a member and the next one together
+    for (const double rate : rates) needed.push_back(std::max(0.0, 2 - time * rate));
+    const double by_all = std::ranges::min(needed);
+    std::vector<double> parts(rates.size(), by_all / 2);
+    for (double& each : needed) each -= by_all;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+        double& before = needed[(i + parts.size() - 1) % parts.size()];
+        const double both = std::min(before, needed[i]);
+        parts[i] += both;
+        before -= both;
+        needed[i] -= both;
+    }
+    for (std::size_t i = 0; i < parts.size(); ++i) parts[i] += needed[i];
+    return parts;
+}
+
+// Returns integers in the same proportions, as far as parts of the largest express them.
+std::vector<int> rounded(const std::vector<double>& parts) {
+    const double most = std::ranges::max(parts);
+    if (most <= 0) return std::vector(parts.size(), 1);  // however little they own
     std::vector<int> shares;
     int common = 0;
     for (const double part : parts) {
-        shares.push_back(static_cast<int>(std::lround(part / unit)));
+        shares.push_back(static_cast<int>(std::lround(part / most * policy.share_parts)));
         common = std::gcd(common, shares.back());
     }
-    if (common == 0 || std::equal(shares.begin() + 1, shares.end(), shares.begin())) return {};
     for (int& share : shares) share /= common;
     return shares;
 }
 
 }  // namespace
 
-std::vector<int> shares_by_links(const hierarchy& machine) {
-    const int n = machine.shape.members(machine.depth() - 1);
-    const std::vector<double>& rates = machine.levels.back().rates;
-    if (rates.empty() || n < 3) return {};
-    const double sum = std::accumulate(rates.begin(), rates.end(), 0.0);
-    const double limit = std::max(2 * (n - 1) / sum, 1 / *std::min_element(rates.begin(), rates.end()));
-    std::vector<double> parts;
-    for (const double rate : rates) parts.push_back(std::max(0.0, (limit * rate - 1) / (n - 2)));
-    return rounded(parts, std::accumulate(parts.begin(), parts.end(), 0.0) / policy.share_parts);
+unequal_shares::unequal_shares(const hierarchy& machine) : machine_(machine) {
+    const bool alike = std::ranges::none_of(machine.levels, [](const level& l) { return are_unlike(l.rates); });
+    if ((alike && !are_unlike(machine.nics.rates)) || machine.torus_level() < machine.depth()) return;
+    nics_ = rates_of_nics(machine);
+    for (int l = 0; l < machine.depth(); ++l) most_.emplace_back(at(machine.shape.members(l)));
+    limit_ = limit(machine, 1, collective::allreduce);
+    is_enough(least_time(limit_, [&](double time) { return is_enough(time); }));
 }
 
-std::vector<int> shares_by_nics(const hierarchy& machine) {
-    const std::vector<double> rates = machine.nics.rank_rates();
-    const std::vector<int> sizes = machine.node_sizes();
-    if (rates.empty() || std::adjacent_find(sizes.begin(), sizes.end(), std::not_equal_to<>()) != sizes.end())
-        return {};
-    std::vector<double> least(at(sizes.front()), std::numeric_limits<double>::infinity());
-    for (int rank = 0; rank < machine.ranks(); ++rank) {
-        double& rate = least[at(rank % sizes.front())];
-        rate = std::min(rate, rates[at(rank)]);
+// Finds what links pass in such a time.
+bool unequal_shares::is_enough(double time) {
+    const tree& t = machine_.shape;
+    time_ = time;
+    const auto inside = [&](int l, int domain) {
+        const auto first = most_[at(l)].begin() + t.first_child(l, domain);
+        return std::accumulate(first, first + t.children(l, domain), -2.0 * (t.children(l, domain) - 1));
+    };
+    for (int l = 0; l < t.depth(); ++l)
+        for (int child = 0; child < t.members(l); ++child) {
+            double& most = most_[at(l)][at(child)] = time * machine_.rate(l, child);
+            if (l > 0) most = std::min(most, inside(l - 1, child));
+            if (most < 1) return false;
+        }
+    return inside(t.depth() - 1, 0) >= 0;
+}
+
+std::vector<int> unequal_shares::of_domain(const std::vector<int>& levels, int domain) const {
+    const tree& t = machine_.shape;
+    const int inner = levels.front(), outer = levels.back();
+    const int first = t.domain_of(inner - 1, t.first_rank(outer, domain));
+    const int last = t.domain_of(inner - 1, t.first_rank(outer, domain + 1) - 1);
+    const double outside = outer + 1 < t.depth() ? most_[at(outer + 1)][at(domain)] : 0;
+    const double each = last - first - 1 + outside;
+    if (each <= 0) return std::vector(at(last - first + 1), 1);  // whoever owns it
+    std::vector<double> parts;
+    for (int child = first; child <= last; ++child) {
+        parts.push_back((most_[at(inner)][at(child)] - 1) / each);
+        if (nics_.empty() || outer >= machine_.node_levels()) continue;
+        const auto rank = nics_.begin() + t.first_rank(inner - 1, child);
+        const auto end = nics_.begin() + t.first_rank(inner - 1, child + 1);
+        parts.back() = std::min(parts.back(), time_ * std::accumulate(rank, end, 0.0) / outside);
     }
-    return rounded(least, *std::max_element(least.begin(), least.end()) / policy.share_parts);
+    return rounded(parts);
+}
+
+std::vector<int> unequal_shares::of(const std::vector<int>& levels) const {
+    std::vector<int> all;
+    bool alike = true;  // all domains
+    const int domains = most_.empty() ? 0 : machine_.shape.domains(levels.back());
+    std::vector<int> first;
+    for (int d = 0; d < domains; ++d) {
+        const std::vector<int> shares = of_domain(levels, d);
+        if (d == 0) first = shares;
+        alike &= shares == first;
+        all.insert(all.end(), shares.begin(), shares.end());
+    }
+    if (std::ranges::count(all, 1) == std::ssize(all)) return {};
+    return alike ? first : all;
+}
+
+std::vector<int> unequal_shares::around(int level) const {
+    const tree& t = machine_.shape;
+    const int members = t.members(level);
+    if (most_.empty() || members < 3) return {};
+    std::vector<double> rates;
+    for (int child = 0; child < members; ++child) {
+        const int from = t.first_rank(level - 1, child), to = t.first_rank(level - 1, (child + 1) % members);
+        double& rate = rates.emplace_back(std::numeric_limits<double>::infinity());
+        for (int l = level; l <= t.common_level(from, to); ++l)
+            for (const int rank : {from, to}) rate = std::min(rate, machine_.rate(l, t.domain_of(l - 1, rank)));
+    }
+    const double time = least_time(limit_, [&](double enough) {
+        const std::vector<double> parts = parts_around(rates, enough);
+        return std::accumulate(parts.begin(), parts.end(), 0.0) <= 1;
+    });
+    const std::vector<int> shares = rounded(parts_around(rates, time));
+    return std::ranges::count(shares, 1) == members ? std::vector<int>() : shares;
 }
 
 }  // namespace terrace::detail

@@ -61,8 +61,8 @@ struct stage {
     mode how = mode::scatter;
     std::string algorithm{};  ///< a name in the registry; empty: the provider's own collective
     detail::provider provider = detail::provider::messages;
-    /// How much of a segment each sibling owns, by position; empty: all the same. Only in mode scatter, in the
-    /// outermost stage of an allreduce. May be 0 for some.
+    /// How much of a segment each sibling owns, by position in every group, or by child where domains differ; empty:
+    /// all the same. Only in mode scatter, in an allreduce. May be 0 for some.
     std::vector<int> shares{};
     /// How much of the vector takes the route that begins with this stage, beside the other stages' route shares; of a
     /// dimension of a torus. 0 in all stages: the whole vector takes the stages in the order written.
@@ -125,6 +125,11 @@ private:
 /// @throws stage_error if a stage does not fit the machine (levels left out, out of order or repeated, a wrong group)
 /// or itself (an algorithm where the provider has no messages), plan_error if a stage is missing
 tree stage_tree(const hierarchy& machine, std::span<const stage> stages);
+
+/// Returns what the children of a domain own in a stage of this number (stage::shares). @param shape as of stage_tree
+std::span<const int> shares_of(const stage& s, const tree& shape, int number, int domain) noexcept;
+/// Returns true if the shares of domains may differ.
+bool has_shares_by_domain(const stage& s, const tree& shape, int number) noexcept;
 
 /// Returns a bound of what the wire types of stages change in a sum: each of them rounds the parts that are added up,
 /// and the sum. Relative to the sum over ranks of the largest magnitudes that they pass in.

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/index.hpp"
 #include "plan/level_names.hpp"
 #include "plan/plan_data.hpp"
 #include "plan/routes.hpp"
@@ -42,38 +43,6 @@ public:
                            (part_ > 1 || machine_.shape.uniform_size(last).value_or(s.group) != s.group);
         if (split) split_level(s, last, bad);
         else whole_levels(s, last, bad);
-    }
-
-    // Checks the shares of the stage that was added last.
-    void check_shares(const stage& s, int number) const {
-        if (s.shares.empty()) return;
-        const std::vector<int>& sizes = children_.back();
-        const auto bad = [&](const std::string& why) {
-            throw stage_error(number, fmt::format("stages[{}]: {}", number, why));
-        };
-        if (s.how != mode::scatter) bad(fmt::format("shares require mode scatter, not {}", to_string(s.how)));
-        for (const int size : sizes)
-            if (s.shares.size() != static_cast<std::size_t>(size))
-                bad(fmt::format("{} shares for a group of {}", s.shares.size(), size));
-        if (std::all_of(s.shares.begin(), s.shares.end(), [](int share) { return share == 0; }))
-            bad("all shares are 0; at least one must be positive");
-    }
-
-    // Checks the wire type of the stage that was added last. Every rank gets the same bits only where all domains round
-    // the same blocks of the result.
-    void check_wire(const stage& s, int number) const {
-        if (s.wire == wire_type::exact) return;
-        const auto bad = [&](const std::string& why) {
-            throw stage_error(number, fmt::format("stages[{}]: wire {} {}", number, to_string(s.wire), why));
-        };
-        const auto alike = [](const std::vector<int>& sizes) {
-            return std::adjacent_find(sizes.begin(), sizes.end(), std::not_equal_to<>()) == sizes.end();
-        };
-        if (s.how != mode::scatter) bad(fmt::format("requires mode scatter, not {}", to_string(s.how)));
-        if (!s.sends() || s.provider != provider::messages) bad("requires messages of an algorithm");
-        if (s.route_share > 0 || !s.shares.empty()) bad("goes with neither shares nor route_share; remove them");
-        if (children_.back().size() > 1 && !std::all_of(children_.begin(), children_.end(), alike))
-            bad("requires groups of one size, there and further inside; leave it to the outermost stage");
     }
 
     tree finish() {
@@ -140,11 +109,42 @@ private:
     std::vector<std::vector<int>> children_;
 };
 
+[[noreturn]] void refuse(int number, const std::string& why) {
+    throw stage_error(number, fmt::format("stages[{}]: {}", number, why));
+}
+
 void check_provider(const stage& s, int number) {
     if (s.sends() && follows_buffers(s.provider))
-        throw stage_error(number, fmt::format("stages[{}]: provider {} carries no messages of algorithm {}; remove "
-                                              "the provider or the algorithm",
-                                              number, to_string(s.provider), s.algorithm));
+        refuse(number,
+               fmt::format("provider {} carries no messages of algorithm {}; remove the provider or the algorithm",
+                           to_string(s.provider), s.algorithm));
+}
+
+void check_shares(const stage& s, const tree& shape, int number) {
+    if (s.shares.empty()) return;
+    if (s.how != mode::scatter) refuse(number, fmt::format("shares require mode scatter, not {}", to_string(s.how)));
+    for (int domain = 0; domain < shape.domains(number); ++domain) {
+        const int size = shape.children(number, domain);
+        if (!has_shares_by_domain(s, shape, number) && s.shares.size() != at(size))
+            refuse(number, fmt::format("{} shares for a group of {}, or for all {} members of groups", s.shares.size(),
+                                       size, shape.members(number)));
+        if (std::ranges::count(shares_of(s, shape, number, domain), 0) == size)
+            refuse(number, "all shares of a group are 0; at least one must be positive");
+    }
+}
+
+// Every rank gets the same bits only where all domains round the same blocks of the result.
+void check_wire(std::span<const stage> stages, const tree& shape, int number) {
+    const stage& s = stages[at(number)];
+    if (s.wire == wire_type::exact) return;
+    const auto bad = [&](const std::string& why) { refuse(number, fmt::format("wire {} {}", to_string(s.wire), why)); };
+    if (s.how != mode::scatter) bad(fmt::format("requires mode scatter, not {}", to_string(s.how)));
+    if (!s.sends() || s.provider != provider::messages) bad("requires messages of an algorithm");
+    if (s.route_share > 0 || !s.shares.empty()) bad("goes with neither shares nor route_share; remove them");
+    for (int l = 0; l <= number && shape.domains(number) > 1; ++l)
+        if (!shape.uniform_size(l) || has_shares_by_domain(stages[at(l)], shape, l))
+            bad("requires groups of one size and equal shares, there and further inside; leave it to the outermost "
+                "stage");
 }
 
 }  // namespace
@@ -154,13 +154,24 @@ tree stage_tree(const hierarchy& machine, std::span<const stage> stages) {
     int number = 0;
     for (const stage& s : stages) {
         check_provider(s, number);
-        groups.add(s, number);
-        groups.check_shares(s, number);
-        groups.check_wire(s, number++);
+        groups.add(s, number++);
     }
     tree made = groups.finish();
+    for (int n = 0; n < number; ++n) {
+        check_shares(stages[at(n)], made, n);
+        check_wire(stages, made, n);
+    }
     routes_of(machine, stages);
     return made;
+}
+
+bool has_shares_by_domain(const stage& s, const tree& shape, int number) noexcept {
+    return shape.domains(number) > 1 && s.shares.size() == at(shape.members(number));
+}
+
+std::span<const int> shares_of(const stage& s, const tree& shape, int number, int domain) noexcept {
+    if (!has_shares_by_domain(s, shape, number)) return s.shares;
+    return std::span(s.shares).subspan(at(shape.first_child(number, domain)), at(shape.children(number, domain)));
 }
 
 }  // namespace terrace::detail

@@ -119,7 +119,7 @@ private:
                 members[replica].push_back(shape().first_rank(level_ - 1, child + i) + (*owners[at(i)])[replica]);
         const int root = root_position(domain, ordinal);
         std::vector<range> shards;
-        const std::vector<int>& shares = asked_.stages[at(number_)].shares;
+        const std::span<const int> shares = shares_of(asked_.stages[at(number_)], shape(), level_, domain);
         if (!shares.empty()) shards = weighted(segment, shares, asked_.quantum);
         for (int i = 0; i < size && shares.empty(); ++i) shards.push_back(partition(segment, size, i, asked_.quantum));
 

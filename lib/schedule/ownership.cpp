@@ -13,7 +13,7 @@ void append(ownership& map, range part, const std::vector<int>& owners) {
     else map.push_back({part, owners, 0});
 }
 
-std::vector<range> weighted(range segment, const std::vector<int>& weights, std::int64_t quantum) {
+std::vector<range> weighted(range segment, std::span<const int> weights, std::int64_t quantum) {
     const int all = std::accumulate(weights.begin(), weights.end(), 0);
     std::vector<range> shards;
     std::int64_t begin = segment.begin;

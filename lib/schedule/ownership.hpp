@@ -28,7 +28,7 @@ using ownerships = std::map<int, ownership>;
 void append(ownership& map, range part, const std::vector<int>& owners);
 
 /// Returns successive parts of a segment, as many equal ones for each as its weight says.
-std::vector<range> weighted(range segment, const std::vector<int>& weights, std::int64_t quantum);
+std::vector<range> weighted(range segment, std::span<const int> weights, std::int64_t quantum);
 
 /// Calls f(segment, owners of each sibling) for every segment of the common refinement of the siblings' ownership maps.
 template <class F>

@@ -16,6 +16,17 @@ std::vector<int> first_stages(int count) {
     return order;
 }
 
+// Returns by level the shares that make domains differ.
+std::vector<std::vector<int>> shares_by_child(const tree& shape, const std::vector<int>& order,
+                                              std::span<const stage> stages) {
+    std::vector<std::vector<int>> shares;
+    for (int l = 0; l < shape.depth(); ++l) {
+        const stage& s = stages[at(order[at(l)])];
+        shares.push_back(has_shares_by_domain(s, shape, l) ? s.shares : std::vector<int>());
+    }
+    return shares;
+}
+
 }  // namespace
 
 route_view::route_view(tree shape, std::vector<int> order, std::vector<int> plan_ranks,
@@ -24,7 +35,7 @@ route_view::route_view(tree shape, std::vector<int> order, std::vector<int> plan
       order_(std::move(order)),
       plan_ranks_(std::move(plan_ranks)),
       root_(seen(asked.root)),
-      kinds_(shape_, root_) {
+      kinds_(shape_, root_, shares_by_child(shape_, order_, asked.stages)) {
     for (const int rank : asked.ranks) ranks_.push_back(seen(rank));
     std::ranges::sort(ranks_);
 }

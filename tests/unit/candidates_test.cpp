@@ -4,16 +4,19 @@
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "base/index.hpp"
 #include "plan/plan_yaml.hpp"
 #include "planner/available.hpp"
 #include "planner/planner.hpp"
 #include "planner/policy.hpp"
 #include "planner/samples.hpp"
 #include "planner/shapes.hpp"
+#include "planner/simulate/simulate.hpp"
 #include "planner/unequal_shares.hpp"
 #include "schedule/compose.hpp"
 #include "schedule/lower.hpp"
@@ -35,10 +38,48 @@ TEST(shapes, keep_merge_and_split_levels) {
     EXPECT_EQ(shapes_of(pairs_of_pairs(12)).size(), policy.most_candidates + 1) << "and a stage for each level";
 }
 
+hierarchy slowed(hierarchy h, int l, int child, double by) {
+    std::vector<double> rates(static_cast<std::size_t>(h.shape.members(l)), h.levels[at(l)].bandwidth);
+    rates[at(child)] *= by;
+    h.levels[at(l)] = with_rates(h.levels[at(l)], rates);
+    return h;
+}
+
+// Three racks of two nodes of two ranks, with racks' links as fast as nodes'.
+hierarchy even_racks() {
+    hierarchy h = machine(tree::uniform(std::vector{2, 2, 3}));
+    h.levels[2].bandwidth = h.levels[1].bandwidth;
+    return h;
+}
+
+std::vector<int> shares(const hierarchy& h, const std::vector<int>& levels) { return unequal_shares(h).of(levels); }
+
 TEST(unequal_shares, give_less_to_slow_links) {
-    EXPECT_TRUE(shares_by_links(two_nodes()).empty());
-    EXPECT_EQ(shares_by_links(unequal_links(62.5e6)), (std::vector{1, 1, 0}));
-    EXPECT_TRUE(shares_by_links(unequal_links(125e6)).empty()) << "alike";
+    EXPECT_TRUE(shares(two_nodes(), {1}).empty());
+    EXPECT_EQ(shares(unequal_links(62.5e6), {1}), (std::vector{1, 1, 0}));
+    EXPECT_TRUE(shares(unequal_links(62.5e6), {0}).empty()) << "ranks of a node are alike";
+    EXPECT_TRUE(shares(unequal_links(125e6), {1}).empty()) << "alike";
+    EXPECT_TRUE(shares(slowed(two_nodes(), 1, 0, 0.5), {1}).empty()) << "whoever owns it, both pass the vector once";
+}
+
+// Time allows twice the vector, which a link of half the rate passes once: it passes its node's sums, and no others'.
+TEST(unequal_shares, of_inner_levels_are_for_each_domain) {
+    EXPECT_EQ(shares(slowed(even_racks(), 1, 0, 0.5), {1}), (std::vector{0, 1, 1, 1, 1, 1}));
+    EXPECT_EQ(shares(slowed(even_racks(), 1, 0, 0.5), {2}), (std::vector{0, 1, 1}));
+    EXPECT_EQ(shares(slowed(even_racks(), 1, 0, 0.5), {1, 2}), (std::vector{0, 1, 1, 1, 1, 1}));
+    EXPECT_TRUE(shares(slowed(even_racks(), 2, 1, 0.5), {1}).empty()) << "nodes of a rack are alike";
+    EXPECT_EQ(shares(slowed(even_racks(), 2, 1, 0.5), {2}), (std::vector{1, 0, 1}));
+}
+
+// Five nodes have 2 x 4 vectors to pass in the time T = 8 / 4.75, each of them 1 + 3 f.
+TEST(unequal_shares, keep_all_links_equally_busy) {
+    hierarchy h = machine(tree::uniform(std::vector{2, 5}));
+    h = slowed(h, 1, 4, 0.75);
+    const std::vector<int> found = shares(h, {1});
+    ASSERT_EQ(found.size(), 5u);
+    const double time = 8 / 4.75, slow = time * 0.75 - 1, fast = time - 1;
+    for (std::size_t node = 0; node < 4; ++node) EXPECT_EQ(found[node], found[0]);
+    EXPECT_NEAR(static_cast<double>(found[4]) / found[0], slow / fast, 1 / policy.share_parts);
 }
 
 // ---- candidates -----------------------------------------------------------------------------------------------------
@@ -202,7 +243,7 @@ TEST(candidates, weigh_unequal_links) {
             programs.push_back(lower(s, {}));
         EXPECT_EQ(find_fault(programs), std::nullopt) << count;
     }
-    // One share for each sibling.
+    // One share for each sibling, or for each child of all domains.
     const auto refused = [&](std::vector<stage> stages) { EXPECT_THROW(stage_tree(h, stages), stage_error); };
     std::vector<stage> stages = chosen.stages;
     stages.back().shares = {1, 1};
@@ -212,6 +253,35 @@ TEST(candidates, weigh_unequal_links) {
     stages = chosen.stages;
     stages.front().shares = {1, 1, 0};
     refused(stages);
+    const auto inside = [&](std::vector<int> of_ranks) {
+        return std::vector<stage>{{{0}, 0, mode::scatter, "direct", provider::messages, std::move(of_ranks)},
+                                  chosen.stages.back()};
+    };
+    EXPECT_NO_THROW(stage_tree(h, inside({1, 1, 1, 2, 1, 1, 0, 1, 2, 1})));
+    refused(inside({1, 1, 1, 2, 1, 1, 0, 1, 0, 0}));
+    refused(inside({1, 1, 1, 2}));
+}
+
+// A node's link at half its rate passes the vector twice with equal shares, and once if it owns nothing: the rack's
+// other node then has the rack's sums, and others have the result. A rack's link at half its rate likewise.
+TEST(candidates, weigh_unequal_links_at_all_levels) {
+    const hierarchy healthy = even_racks();
+    const rule before = make_plan("m", healthy).choose(collective::allreduce, 4 * mib);
+    for (const auto& [level, allowed] : {std::pair(1, 0.72), std::pair(2, 0.80)}) {
+        const hierarchy h = slowed(healthy, level, 1, 0.5);
+        const plan_data plan = make_plan("m", h);
+        const rule chosen = plan.choose(collective::allreduce, 4 * mib);
+        EXPECT_EQ(parse_plan(plan.text, "m.yaml").choose(collective::allreduce, 4 * mib).stages, chosen.stages);
+        const auto time = [&](const rule& r) { return simulate(h, r, collective::allreduce, 4 * mib).time; };
+        EXPECT_LT(time(chosen), allowed * time(before)) << describe(h, chosen.stages);
+        EXPECT_LT(time(chosen), limit(h, 4 * mib) / 0.9) << describe(h, chosen.stages);
+        for (const std::int64_t count : {0, 1, 11, 12, 1000}) {
+            std::vector<schedule> programs;
+            for (const schedule& s : generate_all(compose(h, chosen.stages, count, 16), collective::allreduce))
+                programs.push_back(lower(s, {}));
+            EXPECT_EQ(find_fault(programs), std::nullopt) << count;
+        }
+    }
 }
 
 // All ways to run a collective without splitting levels: every grouping of levels, every mode and every algorithm.

@@ -64,6 +64,23 @@ TEST(compose, cuts_that_do_not_coincide_make_segments_of_both) {
               (std::vector<meeting>{{{0, 4}, {0, 3}}, {{4, 6}, {1, 3}}, {{6, 8}, {1, 4}}, {{8, 12}, {2, 4}}}));
 }
 
+// Nodes of equal size that divide the vector differently are not alike.
+TEST(compose, shares_may_differ_from_node_to_node) {
+    const hierarchy machine = test::machine_of(tree::uniform(std::vector{2, 3}));
+    std::vector<stage> stages = two_stages(mode::scatter, "direct", mode::scatter, "direct", 2, 3);
+    stages[0].shares = {0, 1, 1, 1, 1, 1};
+    const composition c = compose(machine, stages, 12, 1);
+    EXPECT_EQ(c.stages[0].groups[0].shards(), (std::vector<range>{{0, 0}, {0, 12}}));
+    EXPECT_EQ(c.stages[0].groups[2].shards(), (std::vector<range>{{0, 6}, {6, 12}}));
+    EXPECT_EQ(meetings(c.stages[1]), (std::vector<meeting>{{{0, 6}, {1, 2, 4}}, {{6, 12}, {1, 3, 5}}}));
+    for (int rank = 0; rank < 6; ++rank) {
+        std::vector<meeting> of_rank;
+        for (const meeting& m : meetings(c.stages[1]))
+            if (std::ranges::count(m.members, rank) > 0) of_rank.push_back(m);
+        EXPECT_EQ(meetings(compose_for(rank, machine, stages, 12, 1).stages[1]), of_rank) << rank;
+    }
+}
+
 TEST(compose, a_coarse_quantum_merges_cuts) {
     const hierarchy machine = test::machine_of(tree({{3, 2}, {2}}));
     const composition c = compose(machine, two_stages(mode::scatter, "ring", mode::scatter, "ring", 0, 2), 12, 6);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,11 +43,12 @@ hierarchy drawn(dice& d) {
     h.levels = {link("node", fabric::ethernet, 4e9, 1e-6, 1e-6), link("rack", fabric::ethernet, 1e9, 1e-5, 1e-6)};
     if (racks > 1) h.levels.push_back(link("core", fabric::ethernet, 0.5e9, 1e-5, 1e-6));
     h.shape = tree(std::move(children));
-    level& top = h.levels.back();
     if (d.below(3) == 0) {
-        std::vector<double> rates(static_cast<std::size_t>(h.shape.members(h.depth() - 1)), top.bandwidth);
+        const int l = of(0, h.levels.size());
+        level& slow = h.levels[static_cast<std::size_t>(l)];
+        std::vector<double> rates(static_cast<std::size_t>(h.shape.members(l)), slow.bandwidth);
         d.pick(rates) *= 0.5;
-        top = with_rates(top, rates);
+        slow = with_rates(slow, rates);
     } else if (d.below(3) == 0) {
         h.levels.front().medium = fabric::shm;
         h = with_nics(std::move(h), d.pick(std::vector<std::string>{"{count: 2}", "{count: 3, rails: true}",
@@ -60,11 +62,22 @@ hierarchy drawn(dice& d) {
 // tell single elements.
 constexpr std::int64_t elements = std::int64_t{1024} * 27 * 25 * 7 * 11 * 13 * 17 * 19;
 
-bool groups_divide(const candidate& c) {
-    return std::ranges::all_of(c.stages, [](const stage& s) {
-        const std::int64_t parts = std::accumulate(s.shares.begin(), s.shares.end(), std::int64_t{0});
-        return elements % std::max(1, s.group) == 0 && (parts == 0 || elements % parts == 0);
-    });
+// Whether the shards of all stages are whole elements.
+bool groups_divide(const hierarchy& h, const candidate& c) {
+    const tree shape = stage_tree(h, c.stages);
+    std::int64_t left = elements;
+    for (int n = 0; n < shape.depth(); ++n) {
+        const stage& s = c.stages[static_cast<std::size_t>(n)];
+        std::int64_t parts = s.shares.empty() ? std::max(1, s.group) : 1;
+        for (int domain = 0; domain < shape.domains(n) && !s.shares.empty(); ++domain) {
+            const std::span<const int> shares = shares_of(s, shape, n, domain);
+            parts = std::lcm(parts, std::accumulate(shares.begin(), shares.end(), std::int64_t{0}));
+            if (left % parts != 0) return false;
+        }
+        if (left % parts != 0) return false;
+        left /= parts;
+    }
+    return true;
 }
 
 struct counted {
@@ -110,7 +123,7 @@ TEST(counted_prices, are_those_of_schedules) {
             std::vector<candidate> all = candidates(h, what);
             for (int n = 0; n < 10 && !all.empty(); ++n) {
                 const candidate c = d.pick(all);
-                if (!all_send(c.stages) || !groups_divide(c)) continue;
+                if (!all_send(c.stages) || !groups_divide(h, c)) continue;
                 const counted said = of_price(h, c, what), real = of_schedules(h, c, what);
                 ++looked_at;
                 const std::string where = fmt::format("{} {}", shape_text(h.shape), describe(h, c.stages));

@@ -137,8 +137,8 @@ TEST(nic_prices, plans_spare_a_slow_nic) {
     const hierarchy h = with_nics(two_nodes(),
                                   "{count: 4, bandwidth: [250 Mbit/s, 250 Mbit/s, 125 Mbit/s, 250 Mbit/s, "
                                   "250 Mbit/s, 250 Mbit/s, 250 Mbit/s, 250 Mbit/s]}");
-    EXPECT_EQ(shares_by_nics(h), (std::vector{2, 2, 1, 2}));
-    EXPECT_TRUE(shares_by_nics(four_nics()).empty());
+    EXPECT_EQ(unequal_shares(h).of({0}), (std::vector{2, 2, 1, 2}));
+    EXPECT_TRUE(unequal_shares(four_nics()).of({0}).empty());
     const plan_data plan = make_plan("m", h);
     const rule& chosen = plan.choose(collective::allreduce, 32 * mib);
     EXPECT_EQ(chosen.stages.front().shares, (std::vector{2, 2, 1, 2}));

@@ -259,6 +259,11 @@ TEST(wire_types, are_refused_where_they_would_not_agree) {
     EXPECT_NE(fault(even, stages).find("sends straight to the owner"), std::string::npos);
     stages[1] = {.levels = {1}, .group = 2, .how = mode::root, .algorithm = "direct", .wire = wire_type::int8};
     EXPECT_NE(fault(even, stages).find("requires mode scatter"), std::string::npos);
+    const hierarchy deep = machine_of(tree::uniform(std::vector{2, 2, 2}));
+    stages = direct_stages(deep, {wire_type::exact, wire_type::int8, wire_type::exact});
+    EXPECT_EQ(fault(deep, stages), "accepted");
+    stages[0].shares = {1, 1, 1, 1, 1, 1, 0, 1};
+    EXPECT_NE(fault(deep, stages).find("equal shares"), std::string::npos);
 }
 
 // In a cluster file, from there into stages, and back from the plan.

@@ -91,18 +91,11 @@ levels:
         self.assertIn("\n16384 4 0 0 # ring\n", self.export(racks, "openmpi-rules"))
 
     def test_rules_are_read_as_open_mpi_reads_them(self):
-        for form in ("openmpi-rules", "openmpi-han"):
+        for form in ("openmpi-rules",):
             self.write("r.txt", self.export(cluster("three", 4, 3), form))
             self.assertRegex(self.terrace("verify", "r.txt"), "r.txt: [0-9]+ rules for Open MPI's component")
             self.write("r.txt", self.read("r.txt").replace("3 # sizes", "4 # sizes", 1))
             self.assertRegex(self.terrace("verify", "r.txt", status=2), r"r\.txt:[0-9]+:1: ranks 2 behind 13: ")
-
-    # Between nodes and inside them goes what Open MPI chooses for as many ranks; nodes of different sizes are for its
-    # allreduce alone.
-    def test_han_goes_node_by_node_where_that_is_faster(self):
-        self.assertIn("# node by node\n", self.export(cluster("two", 4, 2), "openmpi-han"))
-        uneven = self.export(UNEVEN, "openmpi-han")
-        self.assertNotIn("# node by node\n", uneven[uneven.index("# broadcast"):])
 
     # The link between two nodes carries the same either way. Node by node there are fewer messages, but a whole vector
     # passes inside each node.

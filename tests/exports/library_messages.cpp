@@ -3,10 +3,11 @@
 //     library_messages expected CALLS NODES RANKS COLLECTIVE: prints all messages, as "from to bytes count"
 //     mpirun ... library_messages run CALLS NODES RANKS COLLECTIVE TIMES: calls the collective with these sizes
 // NODES and RANKS: how many nodes, and ranks of each. CALLS: "rules", each size by another algorithm of Open MPI;
-// "own", what that chooses by itself; "han", node by node from 4 KiB on; of MPICH "nodes", node by node, and "flat".
+// "own", what that chooses by itself; "han", node by node from 4 KiB on.
 
 #include <mpi.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <map>
@@ -41,13 +42,10 @@ library_choices choices(int ranks) {
     return made;
 }
 
-// The algorithm of calls that all have one.
-const library_algorithm* only(std::string_view kind, collective what) {
-    for (const library_algorithm& a : library_algorithms())
-        if (a.what == what && (kind == "han" ? a.han : a.mpich) != 0 &&
-            (kind == "flat") == (a.broadcast_inside == nullptr))
-            return &a;
-    return nullptr;
+const library_algorithm* node_by_node(collective what) {
+    const auto found = std::ranges::find_if(library_algorithms(),
+                                            [&](const library_algorithm& a) { return a.what == what && a.han != 0; });
+    return found == library_algorithms().end() ? nullptr : &*found;
 }
 
 std::vector<library_call> calls_of(std::string_view kind, const hierarchy& machine, collective what) {
@@ -63,7 +61,7 @@ std::vector<library_call> calls_of(std::string_view kind, const hierarchy& machi
         const std::int64_t bytes = (size + unit - 1) / unit * unit;
         const library_algorithm* how = kind == "own" || (kind == "han" && bytes < 4096)
                                            ? openmpi_choice(what, ranks, static_cast<double>(bytes))
-                                           : only(kind, what);
+                                           : node_by_node(what);
         if (how != nullptr && !library_steps_on(machine, *how, static_cast<double>(bytes)).empty())
             made.push_back({bytes, how});
     }
@@ -73,8 +71,8 @@ std::vector<library_call> calls_of(std::string_view kind, const hierarchy& machi
 std::string rules_of(std::string_view kind, int ranks) {
     if (kind != "han") return openmpi_rules_text(openmpi_component::tuned, ranks, choices(ranks));
     library_choices made;
-    for (const collective what : {collective::allreduce, collective::broadcast, collective::reduce})
-        made[what] = {{0, nullptr}, {4096, only(kind, what)}};
+    for (const collective what : {collective::broadcast, collective::reduce})
+        made[what] = {{0, nullptr}, {4096, node_by_node(what)}};
     return openmpi_rules_text(openmpi_component::han, ranks, made);
 }
 

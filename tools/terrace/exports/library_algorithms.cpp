@@ -266,8 +266,6 @@ steps mpich_reduce(int ranks, double bytes) {
 constexpr library_steps tree_down = digits_broadcast<2>, tree_up = reduce_along<digits_broadcast<2>>,
                         tuned_down = openmpi_steps<collective::broadcast>, tuned_up = openmpi_steps<collective::reduce>;
 
-constexpr int han_component = 6;
-
 constexpr std::array algorithms_of_libraries{
     library_algorithm{"recursive doubling", collective::allreduce, recursive_doubling, 0, 3, 1},
     library_algorithm{"Rabenseifner", collective::allreduce, rabenseifner, 0, 6, 2},
@@ -297,11 +295,10 @@ constexpr std::array algorithms_of_libraries{
     library_algorithm{"node by node", collective::broadcast, mpich_broadcast, 0, 0, 0, 1, 0, tree_up, tree_down},
     library_algorithm{.name = "over all ranks", .what = collective::reduce, .steps = mpich_reduce, .mpich = 3},
     library_algorithm{"node by node", collective::reduce, mpich_reduce, 0, 0, 0, 1, 0, tree_up, tree_down},
-    library_algorithm{"node by node", collective::allreduce, openmpi_steps<collective::allreduce>, 0, 0, 0, 0,
-                      han_component, tuned_up, tuned_down},
-    library_algorithm{"node by node", collective::broadcast, tuned_down, 0, 0, 0, 0, han_component, tuned_up,
-                      tuned_down},
-    library_algorithm{"node by node", collective::reduce, tuned_up, 0, 0, 0, 0, han_component, tuned_up, tuned_down},
+    library_algorithm{"node by node", collective::allreduce, openmpi_steps<collective::allreduce>, 0, 0, 0, 0, 1,
+                      tuned_up, tuned_down},
+    library_algorithm{"node by node", collective::broadcast, tuned_down, 0, 0, 0, 0, 1, tuned_up, tuned_down},
+    library_algorithm{"node by node", collective::reduce, tuned_up, 0, 0, 0, 0, 1, tuned_up, tuned_down},
 };
 
 // What Open MPI's component `tuned` runs by itself on at least so many ranks, from so many bytes on, by the numbers
@@ -362,9 +359,8 @@ constexpr openmpi_row openmpi_rows[]{
 steps by_nodes(const hierarchy& machine, const library_algorithm& how, double bytes) {
     const std::vector<int> sizes = machine.node_sizes();
     if (std::ranges::max(sizes) == 1 || sizes.size() == 1) return {};
-    // There, `han` leaves these to others.
-    if (how.han != 0 && how.what != collective::allreduce && std::ranges::min(sizes) != std::ranges::max(sizes))
-        return {};
+    // There, `han` leaves calls to others.
+    if (how.han != 0 && std::ranges::min(sizes) != std::ranges::max(sizes)) return {};
     bool known = true;
     const auto first = [&](int node) { return machine.shape.first_rank(machine.node_levels() - 1, node); };
     const auto inside = [&](library_steps one) {

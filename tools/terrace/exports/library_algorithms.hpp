@@ -38,7 +38,7 @@ struct library_algorithm {
     int openmpi = 0;           ///< as coll_tuned_..._algorithm takes it; 0: Open MPI has none
     int intel = 0;             ///< as I_MPI_ADJUST_... takes it; 0: Intel MPI has none
     int mpich = 0;             ///< its composition: 1 alpha, 2 beta, 3 gamma; 0: MPICH has none
-    int han = 0;               ///< the component of Open MPI that runs it; 0: it is for no rules of `han`
+    int han = 0;               ///< 1: Open MPI's component `han` runs it
     library_steps reduce_inside = nullptr, broadcast_inside = nullptr;  ///< of nodes, if `steps` are between nodes
 };
 

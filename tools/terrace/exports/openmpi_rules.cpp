@@ -1,6 +1,7 @@
 // Files of rules for components of Open MPI: numbers, of which there are as many as a number before them says. `#`
 // begins a comment.
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <limits>
@@ -29,7 +30,7 @@ constexpr std::array rule_collectives{library_collective{collective::allgather, 
 // The component `han` has these, too, and runs what no rule is for.
 constexpr std::pair<int, std::string_view> others_of_han[]{{6, "barrier"}, {9, "gather"}, {15, "scatter"}};
 
-constexpr int tuned_component = 3;
+constexpr std::array<std::string_view, 7> components{"self", "basic", "libnbc", "tuned", "sm", "adapt", "han"};
 
 constexpr std::int64_t any_int = std::numeric_limits<int>::max(), any_size = std::numeric_limits<std::int64_t>::max();
 
@@ -82,7 +83,11 @@ private:
         if (n == 0 && bytes != 0) fail("the first message size must be 0");
         ++rules_;
         if (han_) {
-            next("component", 0, most_component);
+            const bool found = find_next();
+            number_ = next_;
+            next_ = std::min(file_.text.find_first_of(" \t\r\n#", next_), file_.text.size());
+            if (!found || std::ranges::count(components, file_.text.substr(number_, next_ - number_)) == 0)
+                fail("no name of a component of Open MPI");
             return;
         }
         next("algorithm", 0, most_algorithm[collective_]);
@@ -123,8 +128,6 @@ private:
         throw input_error(file_.name, line_, static_cast<int>(number_ - line_begin_) + 1, why);
     }
 
-    static constexpr int most_component = 6;
-
     const named_text& file_;
     bool han_;
     std::size_t next_ = 0, number_ = 0, line_begin_ = 0, collective_ = 0;
@@ -137,7 +140,7 @@ std::span<const library_collective> library_collectives() noexcept { return rule
 
 std::string openmpi_rules_text(openmpi_component component, int ranks, const library_choices& choices) {
     const bool han = component == openmpi_component::han;
-    const std::string own = han ? fmt::to_string(tuned_component) : "0 0 0";
+    const std::string own = han ? "tuned" : "0 0 0";
     std::string out;
     int count = 0;
     const auto write = [&](int number, std::string_view name, const std::vector<library_choice>& of) {
@@ -146,7 +149,7 @@ std::string openmpi_rules_text(openmpi_component component, int ranks, const lib
                            name, han ? "1 # level\n2 # all nodes\n" : "", own, ranks, of.size());
         for (const auto& [from, how] : of)
             out += how == nullptr ? fmt::format("{} {} # Open MPI's own choice\n", from, own)
-                   : han          ? fmt::format("{} {} # {}\n", from, how->han, how->name)
+                   : han          ? fmt::format("{} han # {}\n", from, how->name)
                                   : fmt::format("{} {} 0 {} # {}\n", from, how->openmpi, how->segment, how->name);
         out += fmt::format("{} 1\n0 {}\n", ranks + 1, own);
     };

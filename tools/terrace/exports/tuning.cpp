@@ -170,8 +170,7 @@ std::string openmpi_han(const plan_data& plan, const export_options&) {
         "# made by terrace export --to openmpi-han: {}, communicators of {} ranks\n"
         "# mpirun --mca coll_han_priority 40 --mca coll_han_use_dynamic_file_rules 1"
         " --mca coll_han_dynamic_rules_filename FILE\n"
-        "#     --mca coll_han_use_simple_allreduce 1 --mca coll_han_use_simple_bcast 1"
-        " --mca coll_han_use_simple_reduce 1 ...\n{}",
+        "#     --mca coll_han_use_simple_bcast 1 --mca coll_han_use_simple_reduce 1 ...\n{}",
         plan.name, plan.machine.ranks(),
         openmpi_rules_text(openmpi_component::han, plan.machine.ranks(),
                            all_choices(plan.machine, &library_algorithm::han)));

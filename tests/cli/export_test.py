@@ -229,10 +229,10 @@ class Nics(NicPlan):
         self.terrace("export", plan, "--to", "nics", *options, "-o", "nics.sh")
         self.assertTrue(os.access(self.directory / "nics.sh", os.X_OK))
 
-    def nic_of(self, variable, rank, name="OMPI_MCA_btl_tcp_if_include"):
+    def nic_of(self, variable, rank, name="OMPI_MCA_btl_tcp_if_include", **others):
         done = subprocess.run(["./nics.sh", "sh", "-c", f'echo "$0 ${name}"', "two words"], text=True,
                               capture_output=True, cwd=self.directory,
-                              env={"PATH": os.environ["PATH"], variable: str(rank)})
+                              env={"PATH": os.environ["PATH"], variable: str(rank)} | others)
         return done.stdout.strip() if done.returncode == 0 else done.stderr.strip()
 
     def test_a_script_goes_by_the_rank_on_its_node(self):
@@ -241,6 +241,7 @@ class Nics(NicPlan):
                          ["two words eth0", "two words eth0", "two words eth1", "two words eth1"])
         self.assertEqual(self.nic_of("SLURM_LOCALID", 5), "two words eth1")
         self.assertEqual(self.nic_of("LOCAL_RANK", 4), "two words eth1")
+        self.assertEqual(self.nic_of("LOCAL_RANK", 4, SLURM_LOCALID="0"), "two words eth1", "srun starts torchrun")
         self.assertRegex(self.nic_of("OMPI_COMM_WORLD_LOCAL_RANK", 7), "rank '7' is none of the plan's")
         self.assertRegex(self.nic_of("NOTHING", 0), "rank '' is none")
         self.script("plan.yaml", "--interfaces", "mlx5_0:1,mlx5_3:1")

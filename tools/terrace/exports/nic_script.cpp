@@ -66,8 +66,9 @@ std::string nic_script(const plan_data& plan, const export_options& options) {
     if (!alike)
         out +=
             "# Nodes differ in their NICs, so ranks must start in the plan's order (terrace export --to rankfile).\n";
-    out += alike ? "rank=${OMPI_COMM_WORLD_LOCAL_RANK:-${SLURM_LOCALID:-${MPI_LOCALRANKID:-$LOCAL_RANK}}}\n"
-                 : "rank=${OMPI_COMM_WORLD_RANK:-${SLURM_PROCID:-${PMI_RANK:-$RANK}}}\n";
+    // torchrun may itself be started by srun or mpirun.
+    out += alike ? "rank=${LOCAL_RANK:-${OMPI_COMM_WORLD_LOCAL_RANK:-${SLURM_LOCALID:-$MPI_LOCALRANKID}}}\n"
+                 : "rank=${RANK:-${OMPI_COMM_WORLD_RANK:-${SLURM_PROCID:-$PMI_RANK}}}\n";
     out += "case \"$rank\" in\n";
     for (std::size_t i = 0; i < of_rank.size(); ++i)
         out += fmt::format("    {}) nic={} ;;\n", i, interfaces[at(of_rank[i])]);

@@ -24,6 +24,7 @@ std::vector<sized_mode> modes_of(const std::string& name) {
 settings read() {
     settings s;
     s.of_communicators = options::from_environment();
+    if (value_of("TERRACE_TIMEOUT").empty()) s.of_communicators.timeout = {};  // as MPI waits
     const std::vector<sized_mode> all = modes_of("TERRACE_PMPI");
     for (std::size_t k = 0; k < call_kinds; ++k) {
         std::string name = "TERRACE_PMPI_";

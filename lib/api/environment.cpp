@@ -189,7 +189,7 @@ constexpr std::array variables{
              "where each rank writes what its calls took and whom it waited for, for terrace report",
              set_text<&options::statistics_directory>},
     variable{"TERRACE_TIMEOUT", "600", "seconds from 0 to 1e9; 0 waits for ever",
-             "how long each call may wait for other ranks", set_timeout},
+             "how long each call may wait for other ranks; not set: under the drop-in for ever", set_timeout},
     variable{"TERRACE_TOPOLOGY_ADDR", "", "SWITCH.SWITCH.NODE, and after a blank what each is",
              "where the node is in the network, for plans made at creation; not set: what Slurm says",
              set_text<&options::topology_address>},

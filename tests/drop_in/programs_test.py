@@ -111,6 +111,11 @@ class Programs(unittest.TestCase):
         expected = 20 if can_start(self.folder / "started") else 0
         self.assertEqual((calls["iallreduce"], calls["ibcast"]), (expected, expected))
 
+    def test_a_rank_may_be_an_hour_late(self):
+        program = self.compiled("late.c", "-rdynamic")
+        calls = self.by_terrace(program, LD_PRELOAD=LIBRARY, AN_HOUR=self.folder / "an_hour")
+        self.assertEqual(calls, {"barrier": 4})
+
     def test_calls_that_mpi_runs_are_in_the_report(self):
         self.by_terrace(self.compiled("passed.c"), LD_PRELOAD=LIBRARY)
         rows = json.loads((self.folder / "report.json").read_text())["rows"]

@@ -1,4 +1,4 @@
-"""What bench-suite, predictions and smpi share: programs of the build, messages, where MPI programs run, tables."""
+"""What scripts that measure share: programs of the build, messages, where MPI programs run, tables."""
 import contextlib
 import json
 import os

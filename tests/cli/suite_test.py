@@ -248,37 +248,6 @@ class ReadmeTable(Tool):
         self.assertIn("examples:", self.tool("readme-table", "--help"))
 
 
-class Simulations(Tool):
-    """Simulating takes SimGrid and minutes to build; tables and pictures of what is there do not."""
-
-    def test_paper_from_results(self):
-        out = self.directory / "out"
-        out.mkdir()
-        rows = [{"machine": f"paper-{gpus}", "algorithm": algorithm, "pipelined": pipelined, "bytes": 100_000_000,
-                 "time_s": gpus * 1e-3 if algorithm != "flat-ring" or gpus < 4096 else None, "closed_form_s": 5e-3,
-                 "limit_s": 4e-3} for gpus in (4, 192, 1024, 4096)
-                for algorithm, pipelined in (("staged", True), ("staged", False), ("two-level", True),
-                                             ("two-level", False), ("flat-ring", False))]
-        rows.append({"machine": "paper-4096", "algorithm": "staged", "pipelined": True, "bytes": 96 << 20,
-                     "time_s": 7e-3, "closed_form_s": 5e-3, "limit_s": 4e-3})
-        (out / "paper.json").write_text(json.dumps({"results": rows}))
-        text = self.tool("paper", "--draw", "-o", "out")
-        self.assertIn(text[text.index("(a) overhead"):text.index("| 4096 |")], (out / "paper.md").read_text())
-        self.assertIn("| 4 | 4 | 4 | 4 | 4 | 4 | 5 | 4 |", text)             # (a) [ms]
-        self.assertIn("| 4 | 97.6 | 97.6 |", text)                           # (b) 163 / (163 + 4)
-        self.assertIn("| 192 | 17307 |", text)                               # (c) 192 x 32 / (163 + 192) ms
-        self.assertIn("| 4096 | 4096 | 5 | 4096 | 5 | (5) | 5 | 4 |", text)  # flat ring by the closed form alone
-        self.assertIn("| 4096, 96 MiB | 7 | 5 | - | - | - | - | 4 |", text)  # of which all ranks have as much
-        drawn = [(out / f"paper-fig{n}.svg").exists() for n in (5, 6)]
-        self.assertEqual(drawn, 2 * ["no pictures: python3-matplotlib is not there" not in text])
-
-    def test_refuses(self):
-        self.assertIn("none.yaml is not there", self.tool("smpi", "none.yaml", status=2))
-        self.assertIn("invalid choice", self.tool("paper", "fig7", status=2))
-        for name in ("smpi", "paper"):
-            self.assertIn("examples:", self.tool(name, "--help"))
-
-
 class Gradients(Tool):
     def test_whole(self):
         self.write("tiny.model", "first, 5000, 0.5, 0.5\nsecond, 3000, 0.5, 1\nthird, 70000, 1, 1\n")

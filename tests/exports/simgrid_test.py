@@ -1,23 +1,25 @@
 #!/usr/bin/env python3
-"""SimGrid on the platforms that `terrace export --to simgrid` writes; with TERRACE_TEST_ALL also the runtime itself, which takes
-minutes to build. Skipped where SimGrid is not installed.
+"""SimGrid on the platforms that `terrace export --to simgrid` writes. Skipped where SimGrid is not installed.
 
-usage: simgrid_test.py SOURCE_ROOT TERRACE PING.cpp
+usage: simgrid_test.py TERRACE PING.cpp
 """
-import json
-import os
 import pathlib
 import shutil
 import subprocess
 import sys
 import unittest
 
-ROOT, TERRACE, PING = (pathlib.Path(a).resolve() for a in sys.argv[1:4])
-sys.path[:0] = [str(ROOT / "tests/cli"), str(ROOT / "tools")]
+TERRACE, PING = (pathlib.Path(a).resolve() for a in sys.argv[1:3])
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cli"))
 sys.dont_write_bytecode = True
 
-import simgrid  # noqa: E402
 from scratch import Scratch, uneven  # noqa: E402
+
+# Messages share links fairly at their full rates; nothing else costs time, computing included.
+SETTINGS = {"network/model": "CM02", "network/bandwidth-factor": "1", "network/latency-factor": "1",
+            "network/weight-S": "0", "network/TCP-gamma": "0", "network/crosstraffic": "0", "network/optim": "Full",
+            "smpi/simulate-computation": "no", "smpi/send-is-detached-thresh": "0", "smpi/wtime": "0",
+            "smpi/display-timing": "no", "surf/precision": "1e-8"}
 
 HEADER = 16  # SMPI adds that to every message [bytes]
 # Racks of 2 and 3 nodes, of 2 ranks each.
@@ -35,8 +37,8 @@ class SimGrid(Scratch):
     CLUSTER = MACHINE
 
     def call(self, *command):
-        done = subprocess.run(command, cwd=self.directory, text=True, timeout=1700, stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, "TERRACE": str(TERRACE)})
+        done = subprocess.run(command, cwd=self.directory, text=True, timeout=280, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.assertEqual(done.returncode, 0, done.stdout)
         return done.stdout
 
@@ -56,27 +58,12 @@ class SimGrid(Scratch):
         self.call(TERRACE, "export", "plan.yaml", "--to", "simgrid", "-o", "platform.xml", "--force")
         self.write("hosts", "".join(f"rank{r}\n" for r in range(ranks)))
         said = self.call("smpirun", "-np", str(ranks), "-platform", "platform.xml", "-hostfile", "hosts", "-no-privatize",
-                         *(f"--cfg={key}:{value}" for key, value in simgrid.SETTINGS.items()), "--log=root.thres:critical",
+                         *(f"--cfg={key}:{value}" for key, value in SETTINGS.items()), "--log=root.thres:critical",
                          "./ping", "1000000", *(str(r) for pair in pairs for r in pair))
         rows = [line.split() for line in said.splitlines()]
         self.assertEqual([(int(r[0]), int(r[1])) for r in rows], list(pairs))
         for (latency, rate), row in zip(pairs.values(), rows):
             self.assertAlmostEqual(float(row[2]), latency + (1e6 + HEADER) / rate, delta=2e-8)
-
-    @unittest.skipUnless(os.environ.get("TERRACE_TEST_ALL"), "TERRACE_TEST_ALL is not set")
-    def test_the_runtime_is_right_and_takes_what_is_predicted(self):
-        self.call(TERRACE, "plan", ROOT / "topologies/two-by-four/cluster.yaml", "-o", "plan.yaml")
-        self.call(ROOT / "tools/smpi", "plan.yaml", "--bytes", "64K,1M", "--check", "--json", "out.json")
-        rows = json.loads(self.read("out.json"))["results"]
-        self.assertEqual(len(rows), 8)
-        for row in rows:
-            self.assertEqual(row["wrong_ranks"], 0, row)
-            self.assertLess(abs(row["time_s"] / row["closed_form_s"] - 1), 0.12, row)
-            if row["algorithm"] not in ("hierarchical", "staged"):
-                continue  # a latency that is not hidden (docs/measurements/paper.md) shows in the others
-            simulated = json.loads(self.call(TERRACE, "simulate", "plan.yaml", "--bytes", str(row["bytes"]), "--json",
-                                             *([] if row["algorithm"] == "hierarchical" else ["--algorithm", "staged"])))
-            self.assertLess(abs(row["time_s"] / simulated["simulated_s"] - 1), 0.05, row)
 
 
 if __name__ == "__main__":
@@ -84,6 +71,4 @@ if __name__ == "__main__":
     if missing:
         print(f"skipped: SimGrid is not installed, {' and '.join(missing)} missing (tools/install-deps)")
         sys.exit(77)
-    if not os.environ.get("TERRACE_TEST_ALL"):
-        print("left out: 1 of 2 tests under SimGrid, the one that builds the runtime for it (--all)")
     unittest.main(argv=sys.argv[:1])

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tools/bench-suite, tools/predictions and tools/gradients on this machine: what they run, merge and write. Asserts no
+"""tools/bench-suite, tools/predictions and tools/readme-table on this machine: what they run, merge and write. Asserts no
 time.
 
 usage: suite_test.py SOURCE_ROOT TERRACE TERRACE_BENCH MPIRUN [MPIRUN_OPTION ...]
@@ -25,7 +25,6 @@ sys.path.insert(0, str(ROOT / "tools"))
 import cluster_layout  # noqa: E402
 import random_clusters  # noqa: E402
 import rounds  # noqa: E402
-import training_plots  # noqa: E402
 
 
 class Tool(Scratch):
@@ -246,40 +245,6 @@ class ReadmeTable(Tool):
     def test_refuses(self):
         self.assertIn("none.yaml", self.tool("readme-table", "none.yaml", "--launch", "mpirun", status=2))
         self.assertIn("examples:", self.tool("readme-table", "--help"))
-
-
-class Gradients(Tool):
-    def test_whole(self):
-        self.write("tiny.model", "first, 5000, 0.5, 0.5\nsecond, 3000, 0.5, 1\nthird, 70000, 1, 1\n")
-        usual = ["--cluster", "cluster.yaml", "--model", "tiny.model", "-o", "out"]
-        names = [line.split("  ")[0] for line in self.tool("gradients", *usual, "--list").splitlines()]
-        cluster = names[0].split(".")[0]
-        self.assertEqual(names, [f"{cluster}.tiny.{plot}" for plot in ("buckets", "overlap", "every", "communicators",
-                                                                       "reducers", "timeline")])
-        text = self.tool("gradients", *usual, "--launch", shlex.join(MPIRUN), "--anywhere", "-n", "2", "--only",
-                         "*.buckets", "*.every", "*.timeline")
-        self.assertIn("wrong elements in all results: 0\n", text)
-        self.assertRegex(text, cluster + r", tiny: bound .* ms, best .*, automatic .* buckets\): .* times as long")
-        out = self.directory / "out"
-        page = (out / "gradients.md").read_text()
-        for name, rows in ((names[0], 9), (names[2], 4)):
-            self.assertIn(f"![]({name}.svg)", page)
-            self.assertTrue((out / f"{name}.svg").exists())
-            self.assertEqual(len(json.loads((out / f"{name}.json").read_text())["results"]), rows)
-        rows = training_plots.rows_of_trace(json.loads((out / f"{names[5]}.trace.json").read_text()), rank=1)
-        self.assertEqual([label for _, _, label in rows["iteration"]], ["compute", "exposed"])
-        self.assertEqual([label for _, _, label in rows["gradients"]], ["third", "second", "first"])
-        self.assertGreater(len(rows), 3)  # buckets and stages
-        drawn = 2 * ["no such pictures: python3-matplotlib is not there" not in text]
-        self.assertEqual([(out / f"timeline.{kind}").exists() for kind in ("svg", "png")], drawn)
-        for cell in ("| 25 MiB |", "| all |", "| automatic |", "| every |", "| 8 |"):
-            self.assertIn(cell, page)
-        again = self.tool("gradients", *usual, "--compare", "--only", "*.buckets", "*.every")
-        self.assertIn(again.splitlines()[0], text)
-
-    def test_refuses(self):
-        self.assertIn("no run has such a name", self.tool("gradients", "--only", "alexnet", status=2))
-        self.assertIn("examples:", self.tool("gradients", "--help"))
 
 
 if __name__ == "__main__":

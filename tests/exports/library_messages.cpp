@@ -1,14 +1,12 @@
 // What library_messages_test.py compares: calls of an MPI library, and the messages that library_algorithms has.
-//     library_messages rules CALLS NODES RANKS: prints rules by which Open MPI runs these calls
-//     library_messages expected CALLS NODES RANKS COLLECTIVE: prints all messages, as "from to bytes count"
-//     mpirun ... library_messages run CALLS NODES RANKS COLLECTIVE TIMES: calls the collective with these sizes
-// NODES and RANKS: how many nodes, and ranks of each. CALLS: "rules", each size by another algorithm of Open MPI;
-// "own", what that chooses by itself; "han", node by node from 4 KiB on.
+//     library_messages rules CALLS RANKS: prints rules by which Open MPI runs these calls
+//     library_messages expected CALLS RANKS COLLECTIVE: prints all messages, as "from to bytes count"
+//     mpirun ... library_messages run CALLS RANKS COLLECTIVE: calls the collective with these sizes
+// CALLS: "rules", each size by another algorithm of Open MPI; "own", what that chooses by itself.
 
 #include <mpi.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <map>
 #include <string_view>
@@ -42,14 +40,7 @@ library_choices choices(int ranks) {
     return made;
 }
 
-const library_algorithm* node_by_node(collective what) {
-    const auto found = std::ranges::find_if(library_algorithms(),
-                                            [&](const library_algorithm& a) { return a.what == what && a.han != 0; });
-    return found == library_algorithms().end() ? nullptr : &*found;
-}
-
-std::vector<library_call> calls_of(std::string_view kind, const hierarchy& machine, collective what) {
-    const int ranks = machine.ranks();
+std::vector<library_call> calls_of(std::string_view kind, int ranks, collective what) {
     std::vector<library_call> made;
     if (kind == "rules") {
         const library_choices all = choices(ranks);
@@ -59,24 +50,13 @@ std::vector<library_call> calls_of(std::string_view kind, const hierarchy& machi
     const std::int64_t unit = std::int64_t{32} * ranks;
     for (std::int64_t size = 512; size <= 1 << 21; size *= 2) {
         const std::int64_t bytes = (size + unit - 1) / unit * unit;
-        const library_algorithm* how = kind == "own" || (kind == "han" && bytes < 4096)
-                                           ? openmpi_choice(what, ranks, static_cast<double>(bytes))
-                                           : node_by_node(what);
-        if (how != nullptr && !library_steps_on(machine, *how, static_cast<double>(bytes)).empty())
-            made.push_back({bytes, how});
+        const library_algorithm* how = openmpi_choice(what, ranks, static_cast<double>(bytes));
+        if (how != nullptr && !how->steps(ranks, static_cast<double>(bytes)).empty()) made.push_back({bytes, how});
     }
     return made;
 }
 
-std::string rules_of(std::string_view kind, int ranks) {
-    if (kind != "han") return openmpi_rules_text(openmpi_component::tuned, ranks, choices(ranks));
-    library_choices made;
-    for (const collective what : {collective::broadcast, collective::reduce})
-        made[what] = {{0, nullptr}, {4096, node_by_node(what)}};
-    return openmpi_rules_text(openmpi_component::han, ranks, made);
-}
-
-void print_expected(const hierarchy& machine, const std::vector<library_call>& calls) {
+void print_expected(int ranks, const std::vector<library_call>& calls) {
     struct sum {
         double bytes = 0;
         std::int64_t messages = 0;
@@ -84,7 +64,7 @@ void print_expected(const hierarchy& machine, const std::vector<library_call>& c
     std::map<std::pair<int, int>, sum> sums;
     for (const auto& [bytes, how] : calls) {
         const std::int64_t segments = how->segment == 0 ? 1 : bytes / how->segment;
-        for (const library_step& step : library_steps_on(machine, *how, static_cast<double>(bytes / segments)))
+        for (const library_step& step : how->steps(ranks, static_cast<double>(bytes / segments)))
             for (const library_message& m : step.messages) {
                 sums[{m.from, m.to}].messages += step.times * segments;
                 sums[{m.from, m.to}].bytes += m.bytes * static_cast<double>(step.times * segments);
@@ -110,21 +90,18 @@ void run(collective what, int ranks, const std::vector<library_call>& calls) {
 
 int main(int, char** arguments) {
     const std::string_view what = arguments[1], kind = arguments[2];
-    const std::array sizes{std::atoi(arguments[4]), std::atoi(arguments[3])};
-    hierarchy machine;
-    machine.shape = tree::uniform(sizes);
-    machine.levels = {{.name = "node", .medium = fabric::shm}, {.name = "cluster", .medium = fabric::ethernet}};
+    const int ranks = std::atoi(arguments[3]);
     if (what == "rules") {
-        fmt::print("{}", rules_of(kind, machine.ranks()));
+        fmt::print("{}", openmpi_rules_text(ranks, choices(ranks)));
         return 0;
     }
-    const collective of = *parse_collective(arguments[5]);
-    const std::vector<library_call> calls = calls_of(kind, machine, of);
+    const collective of = *parse_collective(arguments[4]);
+    const std::vector<library_call> calls = calls_of(kind, ranks, of);
     if (what == "expected") {
-        print_expected(machine, calls);
+        print_expected(ranks, calls);
         return 0;
     }
     MPI_Init(nullptr, nullptr);
-    for (int n = 0; n < std::atoi(arguments[6]); ++n) run(of, machine.ranks(), calls);
+    run(of, ranks, calls);
     MPI_Finalize();
 }

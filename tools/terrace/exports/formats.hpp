@@ -67,8 +67,6 @@ std::string slurm_hostfile(const plan_data& plan, const export_options&);
 std::string torchrun_lines(const plan_data& plan, const export_options&);
 std::string openmpi_rules(const plan_data& plan, const export_options&);
 std::string check_openmpi_rules(const named_text& file);
-std::string openmpi_han(const plan_data& plan, const export_options&);
-std::string check_openmpi_han(const named_text& file);
 std::string intel_variables(const plan_data& plan, const export_options&);
 std::string mpich_compositions(const plan_data& plan, const export_options&);
 std::string check_mpich(const named_text& file);

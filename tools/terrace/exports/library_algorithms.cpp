@@ -223,12 +223,6 @@ steps scatter_doubling(int ranks, double bytes) {
     return joined(binomial_scatter(ranks, bytes), doubling_allgather(ranks, bytes));
 }
 
-template <collective what>
-steps openmpi_steps(int ranks, double bytes) {
-    const library_algorithm* own = openmpi_choice(what, ranks, bytes);
-    return own == nullptr ? steps{} : own->steps(ranks, bytes);
-}
-
 constexpr std::int64_t kib = 1024;
 
 // What MPICH chooses by itself.
@@ -262,9 +256,8 @@ steps mpich_reduce(int ranks, double bytes) {
     return made;
 }
 
-// Inside a node MPICH goes along binomial trees, Open MPI's component `han` as the component `tuned` does by itself.
-constexpr library_steps tree_down = digits_broadcast<2>, tree_up = reduce_along<digits_broadcast<2>>,
-                        tuned_down = openmpi_steps<collective::broadcast>, tuned_up = openmpi_steps<collective::reduce>;
+// Inside a node MPICH goes along binomial trees.
+constexpr library_steps tree_down = digits_broadcast<2>, tree_up = reduce_along<digits_broadcast<2>>;
 
 constexpr std::array algorithms_of_libraries{
     library_algorithm{"recursive doubling", collective::allreduce, recursive_doubling, 0, 3, 1},
@@ -290,15 +283,11 @@ constexpr std::array algorithms_of_libraries{
     library_algorithm{"neighbour exchange", collective::allgather, neighbour_allgather, 0, 5},
     library_algorithm{"ring", collective::allgather, ring_allgather, 0, 4, 3},
     library_algorithm{.name = "over all ranks", .what = collective::allreduce, .steps = mpich_allreduce, .mpich = 2},
-    library_algorithm{"node by node", collective::allreduce, mpich_allreduce, 0, 0, 0, 1, 0, tree_up, tree_down},
+    library_algorithm{"node by node", collective::allreduce, mpich_allreduce, 0, 0, 0, 1, tree_up, tree_down},
     library_algorithm{.name = "over all ranks", .what = collective::broadcast, .steps = mpich_broadcast, .mpich = 3},
-    library_algorithm{"node by node", collective::broadcast, mpich_broadcast, 0, 0, 0, 1, 0, tree_up, tree_down},
+    library_algorithm{"node by node", collective::broadcast, mpich_broadcast, 0, 0, 0, 1, tree_up, tree_down},
     library_algorithm{.name = "over all ranks", .what = collective::reduce, .steps = mpich_reduce, .mpich = 3},
-    library_algorithm{"node by node", collective::reduce, mpich_reduce, 0, 0, 0, 1, 0, tree_up, tree_down},
-    library_algorithm{"node by node", collective::allreduce, openmpi_steps<collective::allreduce>, 0, 0, 0, 0, 1,
-                      tuned_up, tuned_down},
-    library_algorithm{"node by node", collective::broadcast, tuned_down, 0, 0, 0, 0, 1, tuned_up, tuned_down},
-    library_algorithm{"node by node", collective::reduce, tuned_up, 0, 0, 0, 0, 1, tuned_up, tuned_down},
+    library_algorithm{"node by node", collective::reduce, mpich_reduce, 0, 0, 0, 1, tree_up, tree_down},
 };
 
 // What Open MPI's component `tuned` runs by itself on at least so many ranks, from so many bytes on, by the numbers
@@ -355,20 +344,16 @@ constexpr openmpi_row openmpi_rows[]{
 };
 
 // Reduces inside nodes to their first ranks, runs the algorithm among these, and broadcasts inside nodes, as far as the
-// collective needs it. Nothing where that is no other than among all ranks, or where it is not known.
+// collective needs it. Nothing where that is no other than among all ranks.
 steps by_nodes(const hierarchy& machine, const library_algorithm& how, double bytes) {
     const std::vector<int> sizes = machine.node_sizes();
     if (std::ranges::max(sizes) == 1 || sizes.size() == 1) return {};
-    // There, `han` leaves calls to others.
-    if (how.han != 0 && std::ranges::min(sizes) != std::ranges::max(sizes)) return {};
-    bool known = true;
     const auto first = [&](int node) { return machine.shape.first_rank(machine.node_levels() - 1, node); };
     const auto inside = [&](library_steps one) {
         steps made;
         for (int node = 0; node < static_cast<int>(sizes.size()); ++node) {
             if (sizes[at(node)] == 1) continue;
             const steps own = one(sizes[at(node)], bytes);
-            known &= !own.empty();
             made.resize(std::max(made.size(), own.size()));
             for (std::size_t n = 0; n < own.size(); ++n)
                 for (const library_message& m : own[n].messages)
@@ -377,12 +362,11 @@ steps by_nodes(const hierarchy& machine, const library_algorithm& how, double by
         return made;
     };
     steps made = how.steps(static_cast<int>(sizes.size()), bytes);
-    known &= !made.empty();
     for (library_step& step : made)
         for (library_message& m : step.messages) m = {first(m.from), first(m.to), m.bytes, m.added};
     if (how.what != collective::broadcast) made = joined(inside(how.reduce_inside), made);
     if (how.what != collective::reduce) made = joined(made, inside(how.broadcast_inside));
-    return known ? made : steps{};
+    return made;
 }
 
 // When links and ranks are through with steps [s]. A rank begins a step when it has all messages of its last one.
@@ -478,14 +462,11 @@ const library_algorithm* openmpi_choice(collective what, int ranks, double bytes
     return found == algorithms_of_libraries.end() ? nullptr : &*found;
 }
 
-std::vector<library_step> library_steps_on(const hierarchy& machine, const library_algorithm& how, double bytes) {
-    return how.broadcast_inside != nullptr ? by_nodes(machine, how, bytes) : how.steps(machine.ranks(), bytes);
-}
-
 double library_time(const hierarchy& machine, const library_algorithm& how, std::int64_t bytes) {
     const double segments = how.segment == 0 ? 1 : std::max(1.0, std::ceil(static_cast<double>(bytes) / how.segment));
     const double each = static_cast<double>(bytes) / segments;
-    const steps made = library_steps_on(machine, how, each);
+    const steps made =
+        how.broadcast_inside != nullptr ? by_nodes(machine, how, each) : how.steps(machine.ranks(), each);
     if (made.empty()) return std::numeric_limits<double>::infinity();
     const link_loads links(machine, false);
     step_clock clock(machine, links);

@@ -38,7 +38,6 @@ struct library_algorithm {
     int openmpi = 0;           ///< as coll_tuned_..._algorithm takes it; 0: Open MPI has none
     int intel = 0;             ///< as I_MPI_ADJUST_... takes it; 0: Intel MPI has none
     int mpich = 0;             ///< its composition: 1 alpha, 2 beta, 3 gamma; 0: MPICH has none
-    int han = 0;               ///< 1: Open MPI's component `han` runs it
     library_steps reduce_inside = nullptr, broadcast_inside = nullptr;  ///< of nodes, if `steps` are between nodes
 };
 
@@ -66,14 +65,9 @@ struct library_collective {
 /// Those that rules are for.
 std::span<const library_collective> library_collectives() noexcept;
 
-/// A component of Open MPI that reads rules.
-enum class openmpi_component { tuned, han };
-
-/// Returns its rules for communicators of so many ranks. Others, and collectives without a choice, keep Open MPI's own.
-std::string openmpi_rules_text(openmpi_component component, int ranks, const library_choices& choices);
-
-/// Returns the steps of a segment of so many bytes on a machine; empty if the algorithm does not run there.
-std::vector<library_step> library_steps_on(const hierarchy& machine, const library_algorithm& how, double bytes);
+/// Returns the rules of Open MPI's component `tuned` for communicators of so many ranks. Others, and collectives
+/// without a choice, keep Open MPI's own.
+std::string openmpi_rules_text(int ranks, const library_choices& choices);
 
 /// Returns the time of a call [s]: each rank goes from step to step as its own messages arrive, at the links' rates,
 /// with start-ups and overhead; further segments take what the busiest link or rank takes for one. Infinite if the

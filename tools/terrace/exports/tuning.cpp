@@ -40,7 +40,7 @@ hierarchy with_late_ranks(hierarchy machine) {
 // bytes, and Open MPI changes its own choice at most once, so that what is worth it at both ends is so between them.
 // @param number the library's number of an algorithm; 0: it has none
 std::vector<library_choice> choices(const hierarchy& machine, collective what, int library_algorithm::*number) {
-    const bool knows_own = number == &library_algorithm::openmpi || number == &library_algorithm::han;
+    const bool knows_own = number == &library_algorithm::openmpi;
     std::vector<library_choice> made;
     for (std::int64_t bytes = smallest; bytes <= largest; bytes *= 2) {
         const std::array ends{bytes, 2 * bytes - 1};
@@ -160,20 +160,7 @@ std::string openmpi_rules(const plan_data& plan, const export_options&) {
         "# made by terrace export --to openmpi-rules: {}, communicators of {} ranks\n"
         "# mpirun --mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_dynamic_rules_filename FILE ...\n{}",
         plan.name, plan.machine.ranks(),
-        openmpi_rules_text(openmpi_component::tuned, plan.machine.ranks(),
-                           all_choices(plan.machine, &library_algorithm::openmpi)));
-}
-
-std::string openmpi_han(const plan_data& plan, const export_options&) {
-    check(plan.machine, "openmpi-han");
-    return fmt::format(
-        "# made by terrace export --to openmpi-han: {}, communicators of {} ranks\n"
-        "# mpirun --mca coll_han_priority 40 --mca coll_han_use_dynamic_file_rules 1"
-        " --mca coll_han_dynamic_rules_filename FILE\n"
-        "#     --mca coll_han_use_simple_bcast 1 --mca coll_han_use_simple_reduce 1 ...\n{}",
-        plan.name, plan.machine.ranks(),
-        openmpi_rules_text(openmpi_component::han, plan.machine.ranks(),
-                           all_choices(plan.machine, &library_algorithm::han)));
+        openmpi_rules_text(plan.machine.ranks(), all_choices(plan.machine, &library_algorithm::openmpi)));
 }
 
 std::string intel_variables(const plan_data& plan, const export_options&) {

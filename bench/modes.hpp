@@ -68,7 +68,7 @@ struct training_settings {
     static constexpr std::int64_t all = -2, automatic = -1;
 
     std::string model;  ///< a built-in one's name, or a file
-    std::filesystem::path plan_file, json_file, svg_file;
+    std::filesystem::path plan_file, json_file;
     std::vector<std::string> algorithms{"hierarchical"};  ///< names of backends that are plans
     std::vector<std::int64_t> buckets;                    ///< bytes of buckets, before they are scaled
     std::vector<bool> overlaps{true};                     ///< gradients travel while the backward pass runs

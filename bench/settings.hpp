@@ -24,7 +24,6 @@ struct settings {
     std::filesystem::path plan_file;
     std::filesystem::path json_file;  ///< results for programs; empty: none
     std::filesystem::path csv_file;   ///< the same as a table of text; empty: none
-    std::filesystem::path svg_file;   ///< a plot of times by size; empty: none
     bool force = false;               ///< replaces files that Terrace did not write
     bool wide = false;                ///< all columns
     std::vector<collective> collectives{collective::allreduce};

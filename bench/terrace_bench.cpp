@@ -37,7 +37,7 @@ constexpr int something_wrong = 1, bad_input = 2;
 // What can be wrong with the input shows here, on all ranks or none.
 plan load(const world& w, const settings& s) {
     return w.together([&] {
-        for (const std::filesystem::path& file : {s.json_file, s.csv_file, s.svg_file})
+        for (const std::filesystem::path& file : {s.json_file, s.csv_file})
             if (w.first()) expect_replaceable(file, {s.plan_file}, s.force);
         plan p = plan::load(s.plan_file);
         check_runnable(data_of(p));
@@ -145,7 +145,6 @@ int compare(const world& w, const settings& s) {
         if (!w.first()) return true;
         if (!s.json_file.empty()) write_output(s.json_file, to_json(under, all.rows, all.absent));
         if (!s.csv_file.empty()) write_output(s.csv_file, to_csv(under, all.rows));
-        if (!s.svg_file.empty()) write_output(s.svg_file, to_svg(under, all.rows));
         return true;
     });
     const auto exact = [](const row& r) { return r.wrong.value_or(0) == 0; };

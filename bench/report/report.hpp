@@ -49,8 +49,6 @@ std::string verdict_text(const conditions& c, collective what, std::span<const r
 
 /// Rows as comma-separated values, with a heading; columns are named as in JSON.
 std::string to_csv(const conditions& c, std::span<const row> rows);
-/// Draws median times by size, a line for each collective and algorithm, on logarithmic axes.
-std::string to_svg(const conditions& c, std::span<const row> rows);
 
 /// For programs: everything, as a JSON object.
 std::string to_json(const conditions& c, std::span<const row> rows, std::span<const absence> absent);

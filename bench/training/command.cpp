@@ -36,8 +36,7 @@ training_model model_of(const training_settings& s) {
 // What can be wrong with the input shows here, on all ranks or none.
 std::pair<plan, training_model> load(const world& w, const training_settings& s) {
     return w.together([&] {
-        for (const std::filesystem::path& file : {s.json_file, s.svg_file})
-            if (w.first()) expect_replaceable(file, {s.plan_file, s.model}, s.force);
+        if (w.first()) expect_replaceable(s.json_file, {s.plan_file, s.model}, s.force);
         plan p = plan::load(s.plan_file);
         check_runnable(data_of(p));
         if (!data_of(p).rules.contains(collective::allreduce))
@@ -122,9 +121,7 @@ int measure_training(const world& w, const training_settings& s) {
     const training_conditions under{w, s, p, model, how.rounds_on_wire, now_text()};
     say(w, to_text(under, rows));
     w.together([&] {
-        if (!w.first()) return true;
-        if (!s.json_file.empty()) write_output(s.json_file, to_json(under, rows));
-        if (!s.svg_file.empty()) write_output(s.svg_file, to_svg(under, rows));
+        if (w.first() && !s.json_file.empty()) write_output(s.json_file, to_json(under, rows));
         return true;
     });
     const bool right = std::all_of(rows.begin(), rows.end(), [](const auto& r) { return r.wrong.value_or(0) == 0; });

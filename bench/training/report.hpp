@@ -43,7 +43,5 @@ std::string bucket_text(std::int64_t bucket_bytes);
 
 std::string to_text(const training_conditions& c, std::span<const training_row> rows);
 std::string to_json(const training_conditions& c, std::span<const training_row> rows);
-/// Draws a box for each row: the middle half of its times, the median in it, and lines to the least and the longest.
-std::string to_svg(const training_conditions& c, std::span<const training_row> rows);
 
 }  // namespace terrace::detail::bench

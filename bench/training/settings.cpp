@@ -119,7 +119,7 @@ Examples:
   mpirun -np 8 terrace-bench --training resnet50 --plan plan.yaml --buckets 0,25M --overlap on,off \
       --algorithms hierarchical,two-level,flat-ring,central
       with and without buckets and overlap, by several algorithms
-  tools/vcluster run -- terrace-bench --training resnet50 --plan plan.yaml --scale 1/4 --slower 8 --svg caps.svg
+  tools/vcluster run -- terrace-bench --training resnet50 --plan plan.yaml --scale 1/4 --slower 8
       on a virtual cluster: a quarter of all bytes, of all times and of the buckets, and a slow accelerator
 
 Exit status: 0 fine, 1 wrong results or a failure, 2 bad usage or input.)",
@@ -193,7 +193,6 @@ private:
         add_placement(app, s.place);
         add_transport(app, s.ucx);
         add_output(app, "--json", s.json_file, "also write the results to this file, as JSON")->type_name("FILE");
-        add_output(app, "--svg", s.svg_file, "also draw a box plot to this file")->type_name("FILE");
         add_force(app, s.force);
         add_progress(app, s.progress);
     }

@@ -11,7 +11,6 @@ import re
 import subprocess
 import sys
 import unittest
-import xml.etree.ElementTree
 
 from scratch import Scratch
 
@@ -120,7 +119,7 @@ class Bench(Scratch):
 
     def test_tables(self):
         sizes = ["-b", "4K", "-e", "16K", "--algorithms", "hierarchical,flat-ring,two-level"]
-        text, _ = self.measure(*sizes, "--csv", "out.csv", "--svg", "out.svg")
+        text, _ = self.measure(*sizes, "--csv", "out.csv")
         rows = [line for line in text.splitlines() if line and not line.startswith("#")]
         self.assertLessEqual(max(map(len, rows)), 90)
         self.assertEqual(sum(line.startswith("*") for line in rows), 2)  # the best of each size
@@ -134,16 +133,13 @@ class Bench(Scratch):
         self.assertEqual(len(table), 2 + 6)
         self.assertEqual(table[1].split(",")[:3], ["collective", "algorithm", "bytes"])
         self.assertEqual({len(next(csv.reader([line]))) for line in table[1:]}, {23})
-        drawn = xml.etree.ElementTree.parse(self.directory / "out.svg").getroot()
-        self.assertEqual(len(drawn.findall("{http://www.w3.org/2000/svg}polyline")), 3)
         wide = self.bench(*sizes, "-n", "1", "-w", "1", "--wide")
         self.assertIn("middle half", wide)
 
     def test_training(self):
         self.write("tiny.model", "first, 5000, 0.5, 0.5\nsecond, 3000, 0.5, 1\nthird, 70000, 1, 1\n")
         text = self.bench("--training", "tiny.model", "--buckets", "0,16K,all,automatic", "--overlap", "on,off",
-                          "--every", "2", "--slower", "2", "-n", "2", "-w", "5", "--json", "out.json", "--svg",
-                          "out.svg")
+                          "--every", "2", "--slower", "2", "-n", "2", "-w", "5", "--json", "out.json")
         self.assertIn("training tiny, 3 gradients of float32, 0.3 MB", text)
         self.assertIn("# Computing is emulated: 9.00 ms an iteration, in which ranks wait and take no core.\n", text)
         self.assertIn("# all rows: algorithm hierarchical, every 2, communicators 1\n", text)
@@ -157,9 +153,6 @@ class Bench(Scratch):
             self.assertEqual(len(row["times_us"]), 2)
             self.assertGreaterEqual(row["time_us_min"], found["compute_us"])
             self.assertGreaterEqual(row["bound_us"], found["compute_us"])
-        drawn = xml.etree.ElementTree.parse(self.directory / "out.svg").getroot()
-        titles = [t.text for t in drawn.iter("{http://www.w3.org/2000/svg}title")]
-        self.assertEqual(sum(t.startswith("median ") for t in titles), 8)
         text = self.bench("--training", "tiny.model", "--buckets", "all", "-n", "1", "-w", "1", "--algorithms",
                           "hierarchical,sequential,staged,flat-ring,two-level,central")
         self.assertIn("# all gradients are right\n", text)
@@ -170,12 +163,12 @@ class Bench(Scratch):
 
     def test_files_are_replaced_by_force_alone(self):
         self.write("mine.txt", "notes of my own")
-        for option in ("--json", "--csv", "--svg"):
+        for option in ("--json", "--csv"):
             self.assertIn("was not written by Terrace", self.bench(option, "mine.txt", status=2))
             self.assertIn("this is the input", self.bench(option, "plan.yaml", status=2))
         self.assertEqual(self.read("mine.txt"), "notes of my own")
         small = ["-b", "4K", "-e", "4K", "-n", "1", "-w", "1", "--algorithms", "hierarchical,flat-ring"]
-        for option in ("--json", "--csv", "--svg"):
+        for option in ("--json", "--csv"):
             self.bench(*small, option, "mine.txt", "--force")
             self.bench(*small, option, "mine.txt")
         printed = self.started("--plan", "plan.yaml", "--placement", "anywhere", *small, "--json", "-")

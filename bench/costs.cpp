@@ -3,8 +3,6 @@
 //
 //   mpirun -np N costs NAME [PLAN] [NUMBER ...]
 
-#include "bench/costs.hpp"
-
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -16,17 +14,26 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 #include <dlfcn.h>
 #include <linux/futex.h>
+#include <mpi.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <terrace/gradients.hpp>
+#include <terrace/mpi.hpp>
 
 namespace terrace::detail::bench {
 
 namespace {
+
+struct given {
+    int rank = 0, ranks = 0;
+    MPI_Comm of = MPI_COMM_WORLD;      // the ranks that take part
+    const char* plan = nullptr;        // file
+    std::vector<std::size_t> numbers;  // sizes and counts
+};
 
 struct way {
     std::string name;
@@ -34,6 +41,16 @@ struct way {
     int in_a_row = 1;    // so that when ranks begin does not matter
     int operations = 1;  // of one piece of work
 };
+
+// Returns the slowest rank's time of one of several in a row [s]; all ranks begin together.
+double time_of(const way& w, MPI_Comm of) {
+    MPI_Barrier(of);
+    const double start = MPI_Wtime();
+    for (int i = 0; i < w.in_a_row; ++i) w.work();
+    double seconds = (MPI_Wtime() - start) / w.in_a_row;
+    MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, of);
+    return seconds;
+}
 
 double quantile(std::vector<double> times, double part) {
     const auto at = times.begin() + static_cast<std::ptrdiff_t>(part * static_cast<double>(times.size() - 1));
@@ -46,7 +63,7 @@ void compare(const given& g, const std::string& what, int turns, const std::vect
     std::vector<std::vector<double>> times(ways.size());
     for (int turn = 0; turn < turns; ++turn)
         for (std::size_t w = 0; w < ways.size(); ++w)
-            times[w].push_back(1e6 * time_of(ways[w].work, ways[w].in_a_row, g.of) / ways[w].operations);
+            times[w].push_back(1e6 * time_of(ways[w], g.of) / ways[w].operations);
     if (g.rank != 0) return;
     std::printf("%s, %d ranks, us: median of %d (quartiles), the slowest rank's, over the first; first call\n",
                 what.c_str(), g.ranks, turns);
@@ -180,34 +197,6 @@ void message(const given& g) {
     }
 }
 
-// A sparse gradient over the part of its rows that each rank has: as rows, as a dense one, and as a reducer chooses.
-void sparse(const given& g) {
-    constexpr double never = 1, always = 1e-12;
-    const std::vector<std::size_t> numbers = or_usual(g.numbers, {65536, 32});
-    if (numbers.size() != 2) throw usage_error("give ROWS and ELEMENTS, or neither");
-    const auto all = static_cast<std::int64_t>(numbers[0]), elements = static_cast<std::int64_t>(numbers[1]);
-    communicator comm = by_plan(g);
-    const auto reducer = [&](double dense_above) {
-        return gradient_reducer(comm, {{"words", all * elements, element_type::float32, nullptr, elements}},
-                                {.dense_above = dense_above});
-    };
-    gradient_reducer as_rows = reducer(never), dense = reducer(always), chosen = reducer(0);
-    for (std::int64_t in_use = std::max<std::int64_t>(all / 64, 1); in_use < all; in_use *= 2) {
-        std::vector<std::int64_t> rows;
-        for (std::int64_t r = 0; r < in_use; ++r) rows.push_back(r);
-        const std::vector<float> values(rows.size() * numbers[1], 1);
-        const auto reduce = [&](gradient_reducer& r) {
-            r.ready<float>(0, rows, values);
-            r.finish();
-        };
-        compare(g, std::to_string(in_use) + " of " + std::to_string(all) + " rows", 11,
-                {{"as rows", [&] { reduce(as_rows); }}, {"dense", [&] { reduce(dense); }}, {"as predicted", [&] {
-                                                                                                reduce(chosen);
-                                                                                            }}});
-        if (g.rank == 0) std::printf("  predicted: %s\n", chosen.was_dense(0) ? "dense" : "as rows");
-    }
-}
-
 // Making a communicator. Without PLAN one is made at creation, or found in TERRACE_PLAN_CACHE.
 void creation(const given& g) {
     std::optional<communicator> made;
@@ -319,10 +308,8 @@ constexpr std::array costs{
     cost{"barrier", "PLAN", barrier},
     cost{"group", "PLAN [CALLS BYTES]", group},
     cost{"message", "PLAN [BYTES ...]", message},
-    cost{"sparse", "PLAN [ROWS ELEMENTS]", sparse},
     cost{"thread", "PLAN", thread},
     cost{"creation", "[PLAN]", creation},
-    cost{"memory", "[BYTES ...]", memory},
     cost{"drop-in", "", drop_in},
 };
 
@@ -333,9 +320,7 @@ std::optional<given> read(const cost& c, int argc, char** argv) {
     if (c.arguments.find("PLAN") != c.arguments.npos && next < argc) g.plan = argv[next++];
     if (c.arguments.starts_with("PLAN") && g.plan == nullptr) return {};
     for (; next < argc; ++next) g.numbers.push_back(std::strtoull(argv[next], nullptr, 10));
-    const bool takes_numbers =
-        c.arguments.ends_with("S ...]") || c.arguments.ends_with("S BYTES]") || c.arguments.ends_with("ELEMENTS]");
-    if (!g.numbers.empty() && !takes_numbers) return {};
+    if (!g.numbers.empty() && c.arguments.find("BYTES") == c.arguments.npos) return {};
     if (std::ranges::find(g.numbers, std::size_t{0}) != g.numbers.end()) return {};
     return g;
 }

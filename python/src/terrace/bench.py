@@ -4,13 +4,11 @@
     torchrun --nproc-per-node 4 -m terrace.bench --steps 25
 
 Each round measures every back end once at every size; the time of a call is that of its slowest rank. Prints medians.
-With --steps it times a forward and a backward pass of an MLP instead, with so many million parameters. --plot draws
-the medians to a file (.svg, .png ...), which takes matplotlib.
+With --steps it times a forward and a backward pass of an MLP instead, with so many million parameters.
 """
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import os
 import re
@@ -59,44 +57,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--steps", type=float, metavar="MILLIONS", help="measure steps of DDP and FSDP2: parameters")
     parser.add_argument("--kinds", nargs="+", choices=_KINDS, default=_KINDS, help="the steps that --steps measures")
     parser.add_argument("--json", metavar="FILE", help="write the times of each row and back end [s]")
-    parser.add_argument("--plot", metavar="FILE", help="draw the medians; takes matplotlib")
-    asked = parser.parse_args()
-    if asked.plot and importlib.util.find_spec("matplotlib") is None:
-        parser.error("--plot takes matplotlib: pip install matplotlib")
-    return asked
-
-
-def _plot(title: str, rows: dict[str, dict[str, float]], file: str) -> None:
-    """Draws medians [us] by row and back end: over bytes where rows are sizes, else as bars."""
-    import matplotlib
-    matplotlib.use("Agg")
-    matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "terrace", "font.size": 9})
-    from matplotlib import pyplot
-    figure, axes = pyplot.subplots(figsize=(5.5, 3.4), layout="constrained")
-    names = list(next(iter(rows.values())))
-    sizes = [size for size in map(_bytes_of, rows) if size is not None]
-    for number, name in enumerate(names):
-        medians = [1e-3 * rows[row][name] for row in rows]
-        if sizes:
-            axes.loglog(sizes, medians, "o-", base=2, label=name, markersize=4)
-        else:
-            axes.bar([place + 0.4 * number for place in range(len(rows))], medians, 0.4, label=name)
-    if sizes:
-        axes.set_xticks(sizes, list(rows))
-    else:
-        axes.set_xticks([place + 0.2 * (len(names) - 1) for place in range(len(rows))], list(rows))
-    axes.set(title=title, ylabel="median of the slowest rank [ms]")
-    axes.legend()
-    axes.grid(True, axis="y", alpha=0.3)
-    figure.savefig(file, metadata={"Date": None} if file.endswith(".svg") else None)
-
-
-def _bytes_of(row: str) -> int | None:
-    """The size that a row is about, None where it is about steps."""
-    try:
-        return size_of(row.removesuffix(" B"))
-    except argparse.ArgumentTypeError:
-        return None
+    return parser.parse_args()
 
 
 def _time_of(call: Any, repeats: int) -> float:
@@ -165,18 +126,13 @@ class _Bench:
             for (kind, name), model in made.items():
                 self.measure(f"{kind} step", name, lambda: step(model), 1)
 
-    def medians(self) -> dict[str, dict[str, float]]:
-        """By row and back end [us]; the first round is not counted."""
-        return {row: {name: 1e6 * statistics.median(self.times[row, name][1:]) for name in self.groups}
-                for row in dict.fromkeys(row for row, _ in self.times)}
-
     def report(self, title: str) -> None:
-        """Prints medians."""
+        """Prints medians; the first round is not counted."""
         names = list(self.groups)
         print(f"{title} over {self.size} ranks, medians of {self.rounds} rounds [us]")
         print("".join(f"{word:>14}" for word in ["", *names, *(f"{n}/{names[0]}" for n in names[1:])]))
-        for row, by_name in self.medians().items():
-            medians = list(by_name.values())
+        for row in dict.fromkeys(row for row, _ in self.times):
+            medians = [1e6 * statistics.median(self.times[row, name][1:]) for name in names]
             ratios = [f"{m / medians[0]:.2f}" for m in medians[1:]]
             print("".join(f"{word:>14}" for word in [row, *(f"{m:.0f}" for m in medians), *ratios]))
 
@@ -203,8 +159,6 @@ def main() -> int:
         if arguments.json:
             with open(arguments.json, "w", encoding="utf-8") as file:
                 json.dump([[*key, times[1:]] for key, times in bench.times.items()], file)
-        if arguments.plot:
-            _plot(f"{title}, {bench.size} ranks", bench.medians(), arguments.plot)
         if not arguments.steps:
             print("results: " + ("WRONG" if bench.wrong else "right"))
     dist.barrier()

@@ -2,7 +2,7 @@
 groups of other back ends keep what torch does."""
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Callable
 
 import torch
 import torch.distributed as dist
@@ -16,74 +16,70 @@ def _is_ours(group: Any, backend_class: Any) -> bool:
         return False
 
 
+def _change(owner: Any, name: str, changed: Callable[[Any], Any]) -> None:
+    """Puts changed(the function) in the place of a function of torch's, where it has that; once."""
+    original = getattr(owner, name, None)
+    if original is None or hasattr(original, "of_terrace"):
+        return
+    function = changed(original)
+    function.of_terrace = True
+    setattr(owner, name, function)
+
+
 def make_groups_custom(backend_class: Any) -> None:
     """Changes torch's shrink_group, which takes each back end of the CPU for its own Gloo (torch 2.15), so that DDP's
     log reads memory that is not Gloo's. Groups of `backend_class` stay what they are."""
-    c10d: Any = dist.distributed_c10d
-    original = getattr(c10d, "_create_shrunk_process_group", None)
-    if original is None or hasattr(original, "of_terrace"):
-        return
+    def changed(original: Any) -> Any:
+        def create(backend: Any, *arguments: Any) -> Any:
+            group = original(backend, *arguments)
+            if isinstance(backend, backend_class):
+                custom = dist.ProcessGroup.BackendType.CUSTOM
+                for device in dist.Backend.backend_capability["terrace"]:
+                    group._register_backend(torch.device(device), custom, backend)
+                group._set_default_backend(custom)
+            return group
+        return create
 
-    def create(backend: Any, *arguments: Any) -> Any:
-        group = original(backend, *arguments)
-        if isinstance(backend, backend_class):
-            custom = dist.ProcessGroup.BackendType.CUSTOM
-            for device in dist.Backend.backend_capability["terrace"]:
-                group._register_backend(torch.device(device), custom, backend)
-            group._set_default_backend(custom)
-        return group
-
-    create.of_terrace = True  # type: ignore[attr-defined]
-    c10d._create_shrunk_process_group = create
+    _change(dist.distributed_c10d, "_create_shrunk_process_group", changed)
 
 
 def let_ranks_be_in_no_part(backend_class: Any) -> None:
     """Changes torch's split_group, which reads through a null pointer on ranks that are in none of the parts (torch
     2.15)."""
-    original = getattr(dist.ProcessGroup, "split_group", None)
-    if original is None or hasattr(original, "of_terrace"):
-        return
+    def changed(original: Any) -> Any:
+        def split_group(self: Any, ranks: Any, *arguments: Any, **more: Any) -> Any:
+            if self.rank() in ranks or not _is_ours(self, backend_class):
+                return original(self, ranks, *arguments, **more)
+            self._get_backend(torch.device("cpu")).split(None, ranks, None)
+            return None
+        return split_group
 
-    def split_group(self: Any, ranks: Any, *arguments: Any, **more: Any) -> Any:
-        if self.rank() in ranks or not _is_ours(self, backend_class):
-            return original(self, ranks, *arguments, **more)
-        self._get_backend(torch.device("cpu")).split(None, ranks, None)
-        return None
-
-    split_group.of_terrace = True  # type: ignore[attr-defined]
-    dist.ProcessGroup.split_group = split_group
+    _change(dist.ProcessGroup, "split_group", changed)
 
 
 def pass_on_gather_single(backend_class: Any) -> None:
     """Changes torch's gather_single, which does not reach back ends written in Python (torch 2.15)."""
-    original = getattr(dist.ProcessGroup, "gather_single", None)
-    if original is None or hasattr(original, "of_terrace"):
-        return
+    def changed(original: Any) -> Any:
+        def gather_single(self: Any, output: Any, input: Any, *arguments: Any, **more: Any) -> Any:
+            if not _is_ours(self, backend_class):
+                return original(self, output, input, *arguments, **more)
+            return self._get_backend(input.device).gather_single(output, input, *arguments, **more)
+        return gather_single
 
-    def gather_single(self: Any, output: Any, input: Any, *arguments: Any, **more: Any) -> Any:
-        if not _is_ours(self, backend_class):
-            return original(self, output, input, *arguments, **more)
-        return self._get_backend(input.device).gather_single(output, input, *arguments, **more)
-
-    gather_single.of_terrace = True  # type: ignore[attr-defined]
-    dist.ProcessGroup.gather_single = gather_single
+    _change(dist.ProcessGroup, "gather_single", changed)
 
 
 def name_the_back_end_in_logs(backend_class: Any) -> None:
     """Changes DDP's logging data, where torch names each back end "custom" that is not its own."""
-    ddp: Any = torch.nn.parallel.DistributedDataParallel
-    original = ddp._get_ddp_logging_data
-    if hasattr(original, "of_terrace"):
-        return
+    def changed(original: Any) -> Any:
+        def logging_data(self: Any) -> Any:
+            data = original(self)
+            if _is_ours(self.process_group, backend_class):
+                return {**data, "backend_name": dist.get_backend(self.process_group)}
+            return data
+        return logging_data
 
-    def logging_data(self: Any) -> Any:
-        data = original(self)
-        if _is_ours(self.process_group, backend_class):
-            return {**data, "backend_name": dist.get_backend(self.process_group)}
-        return data
-
-    logging_data.of_terrace = True  # type: ignore[attr-defined]
-    ddp._get_ddp_logging_data = logging_data
+    _change(torch.nn.parallel.DistributedDataParallel, "_get_ddp_logging_data", changed)
 
 
 def change_torch(backend_class: Any) -> None:

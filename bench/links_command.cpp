@@ -1,6 +1,5 @@
 // terrace-bench --links and --detect.
 
-#include <algorithm>
 #include <map>
 #include <memory>
 #include <utility>

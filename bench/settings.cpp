@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <optional>
 #include <set>
 
 #include <fmt/format.h>
@@ -13,7 +12,6 @@
 #include <terrace/version.hpp>
 
 #include "base/element_types.hpp"
-#include "base/units.hpp"
 #include "bench/measure/backend.hpp"
 #include "bench/modes.hpp"
 #include "bench/option_words.hpp"

@@ -1,7 +1,6 @@
 // terrace-bench: a plan beside the baselines it claims to beat, on the machine it runs on.
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <string_view>

@@ -1,7 +1,6 @@
 #include "bench/measure/exact.hpp"
 
 #include <algorithm>
-#include <complex>
 #include <concepts>
 #include <cstring>
 #include <functional>

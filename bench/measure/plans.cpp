@@ -1,7 +1,5 @@
 #include "bench/measure/plans.hpp"
 
-#include <memory>
-
 #include <terrace/version.hpp>
 
 #include "plan/plan_access.hpp"

@@ -9,7 +9,6 @@
 #include <terrace/error.hpp>
 
 #include "api/environment.hpp"
-#include "base/text_file.hpp"
 #include "bench/measure/own_time.hpp"
 #include "bench/report/figures.hpp"
 #include "bench/report/progress.hpp"

@@ -8,7 +8,6 @@
 
 #include "bench/measure/mpi_backend.hpp"
 #include "bench/measure/plans.hpp"
-#include "bench/modes.hpp"
 #include "plan/plan_access.hpp"
 
 namespace terrace::detail::bench {

@@ -17,9 +17,6 @@
         "<terrace/mpi.hpp>: this <mpi.h> is of the standard ABI, which Terrace has no module for: compile with mpicxx"
 #endif
 
-#include <exception>
-#include <string>
-
 #include <terrace/communicator.hpp>
 #include <terrace/mpi_error.hpp>
 #include <terrace/mpi_world.hpp>

@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <istream>
 #include <limits>
-#include <optional>
 #include <sstream>
 #include <unordered_set>
 

@@ -3,7 +3,6 @@
 #include <iterator>
 #include <map>
 #include <memory>
-#include <new>
 #include <span>
 #include <utility>
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <concepts>
-#include <cstdint>
 #include <type_traits>
 
 #include <terrace/types.hpp>

@@ -2,7 +2,6 @@
 
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "base/document.hpp"
 #include "machine/hierarchy.hpp"

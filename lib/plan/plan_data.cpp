@@ -5,8 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <terrace/error.hpp>
-
 #include "base/find_name.hpp"
 #include "plan/level_names.hpp"
 

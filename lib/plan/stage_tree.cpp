@@ -1,7 +1,6 @@
 // The hierarchy that the stages of a rule make of a machine.
 
 #include <algorithm>
-#include <functional>
 
 #include <fmt/format.h>
 

@@ -1,9 +1,7 @@
 #include "schedule/compose.hpp"
 
 #include <algorithm>
-#include <map>
 #include <set>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -14,7 +12,6 @@
 #include "plan/routes.hpp"
 #include "schedule/block_layout.hpp"
 #include "schedule/exchange.hpp"
-#include "schedule/route_view.hpp"
 
 namespace terrace::detail {
 

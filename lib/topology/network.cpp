@@ -4,7 +4,6 @@
 #include <iterator>
 #include <numeric>
 #include <set>
-#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 

@@ -4,7 +4,6 @@
 #include <map>
 #include <numeric>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 

@@ -4,7 +4,6 @@
 #include <cstring>
 #include <map>
 #include <numeric>
-#include <utility>
 
 #include <fmt/format.h>
 

@@ -1,6 +1,5 @@
 #include "tools/common/answer.hpp"
 
-#include <algorithm>
 #include <sstream>
 #include <string_view>
 #include <vector>

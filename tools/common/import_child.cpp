@@ -10,7 +10,6 @@
 #include <new>
 #include <optional>
 #include <sstream>
-#include <string>
 #include <string_view>
 #include <utility>
 

@@ -7,9 +7,7 @@
 #include <fstream>
 #include <iostream>
 #include <memory>
-#include <optional>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 

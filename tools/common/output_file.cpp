@@ -5,8 +5,6 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <string>
-#include <string_view>
 #include <system_error>
 
 #include <unistd.h>

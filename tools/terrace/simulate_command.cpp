@@ -3,10 +3,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <chrono>
-#include <filesystem>
 #include <map>
 #include <numeric>
 #include <utility>

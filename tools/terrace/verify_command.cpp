@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <filesystem>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

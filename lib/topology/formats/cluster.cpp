@@ -1,9 +1,6 @@
 #include "topology/formats/cluster.hpp"
 
-#include <cstdint>
-#include <memory>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>

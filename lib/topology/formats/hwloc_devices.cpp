@@ -4,7 +4,6 @@
 #include <array>
 #include <charconv>
 #include <set>
-#include <vector>
 
 #include <fmt/format.h>
 

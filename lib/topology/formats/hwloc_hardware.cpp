@@ -2,11 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
 #include <map>
-#include <memory>
 #include <optional>
-#include <string_view>
 #include <utility>
 #include <vector>
 

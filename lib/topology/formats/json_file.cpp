@@ -1,7 +1,6 @@
 #include "topology/formats/json_file.hpp"
 
 #include <algorithm>
-#include <cstdint>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

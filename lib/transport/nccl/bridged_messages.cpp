@@ -1,7 +1,6 @@
 #include "transport/nccl/bridged_messages.hpp"
 
 #include <algorithm>
-#include <memory>
 #include <utility>
 
 #include "base/index.hpp"

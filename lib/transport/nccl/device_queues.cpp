@@ -3,7 +3,6 @@
 #include <sched.h>
 
 #include <chrono>
-#include <utility>
 
 #include <fmt/format.h>
 

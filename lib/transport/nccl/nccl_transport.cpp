@@ -3,12 +3,9 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <memory>
 #include <mutex>
 #include <optional>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 

@@ -2,7 +2,6 @@
 
 #include <sys/random.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>

@@ -1,7 +1,6 @@
 // Files of rules for Open MPI's component `tuned`: numbers, of which there are as many as a number before them says.
 // `#` begins a comment.
 
-#include <algorithm>
 #include <array>
 #include <charconv>
 #include <limits>
@@ -9,7 +8,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 

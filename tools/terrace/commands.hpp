@@ -162,6 +162,9 @@ struct run_command {
     int run() const;
 };
 
+/// Returns the manual page (roff) of the drop-in for MPI, libterrace-pmpi(7), with its variables.
+std::string drop_in_page();
+
 /// Returns what `terrace info` prints.
 std::string info_text();
 

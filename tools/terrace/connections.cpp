@@ -1,4 +1,4 @@
-#include "tools/terrace/connections.hpp"
+#include "tools/terrace/explain_parts.hpp"
 
 #include <algorithm>
 #include <numeric>

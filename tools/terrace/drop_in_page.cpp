@@ -1,4 +1,4 @@
-#include "tools/terrace/drop_in_page.hpp"
+#include "tools/terrace/commands.hpp"
 
 #include <fmt/format.h>
 

@@ -11,9 +11,8 @@
 #include "planner/simulate/rank_schedules.hpp"
 #include "tools/common/output.hpp"
 #include "tools/common/table.hpp"
-#include "tools/terrace/connections.hpp"
 #include "tools/terrace/picture.hpp"
-#include "tools/terrace/program_listing.hpp"
+#include "tools/terrace/explain_parts.hpp"
 #include "tools/terrace/proof.hpp"
 #include "tools/terrace/summary.hpp"
 

@@ -23,9 +23,8 @@
 #include "tools/common/output.hpp"
 #include "tools/common/output_file.hpp"
 #include "tools/common/table.hpp"
+#include "tools/terrace/figure_text.hpp"
 #include "tools/terrace/plan_proofs.hpp"
-#include "tools/terrace/profile_text.hpp"
-#include "tools/terrace/sensitivity_text.hpp"
 #include "tools/terrace/summary.hpp"
 
 namespace terrace::detail {

@@ -13,10 +13,7 @@
 #include "tools/common/output.hpp"
 #include "tools/common/output_file.hpp"
 #include "tools/terrace/proof.hpp"
-#include "tools/terrace/report/lateness_json.hpp"
-#include "tools/terrace/report/page.hpp"
-#include "tools/terrace/report/plan_part.hpp"
-#include "tools/terrace/report/results_part.hpp"
+#include "tools/terrace/report/parts.hpp"
 
 namespace terrace::detail {
 

@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/index.hpp"
-#include "tools/terrace/exports/nic_script.hpp"
+#include "tools/terrace/exports/formats.hpp"
 
 namespace terrace::detail {
 

@@ -10,7 +10,6 @@
 #include "tools/common/output.hpp"
 #include "tools/common/pages.hpp"
 #include "tools/terrace/command_list.hpp"
-#include "tools/terrace/drop_in_page.hpp"
 
 namespace terrace::detail {
 

@@ -59,6 +59,9 @@ std::filesystem::path call_file(const export_format& format, const std::filesyst
 std::string plan_json(const plan_data& plan, const export_options&);
 std::string simgrid_platform(const plan_data& plan, const export_options&);
 std::string nic_script(const plan_data& plan, const export_options& options);
+/// Returns the NIC of each rank of a node, counted from 0 in the node, for the largest node. Empty if the ranks of some
+/// node use others than the first ones of this.
+std::vector<int> nics_by_local_rank(const hierarchy& machine);
 std::string openmpi_rankfile(const plan_data& plan, const export_options&);
 std::string openmpi_hostfile(const plan_data& plan, const export_options&);
 std::string mpich_machinefile(const plan_data& plan, const export_options&);

@@ -1,5 +1,3 @@
-#include "tools/terrace/exports/nic_script.hpp"
-
 #include <algorithm>
 
 #include <fmt/format.h>

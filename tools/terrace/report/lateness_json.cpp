@@ -1,4 +1,4 @@
-#include "tools/terrace/report/lateness_json.hpp"
+#include "tools/terrace/report/parts.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "tools/terrace/report/page.hpp"
+#include "tools/terrace/report/parts.hpp"
 
 #include <fmt/format.h>
 

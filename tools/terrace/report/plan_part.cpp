@@ -1,4 +1,4 @@
-#include "tools/terrace/report/plan_part.hpp"
+#include "tools/terrace/report/parts.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -1,4 +1,4 @@
-#include "tools/terrace/report/results_part.hpp"
+#include "tools/terrace/report/parts.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -11,7 +11,6 @@
 
 #include "base/units.hpp"
 #include "tools/common/table.hpp"
-#include "tools/terrace/report/plan_part.hpp"
 #include "tools/terrace/summary.hpp"
 
 namespace terrace::detail {

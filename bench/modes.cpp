@@ -139,6 +139,7 @@ Exit status: 0 fine, 1 a wrong rank was named, a wrong result or another failure
     }
 };
 
+// tools/bench-suite reads its own command line: this is for the page alone.
 struct suite_line {
     CLI::App app{
         "Runs the whole comparison on a cluster, Open MPI in several settings included, and draws it.\n"
@@ -170,24 +171,23 @@ struct suite_line {
 std::variant<links_settings, answer> parse_links_settings(int argc, const char* const* argv) {
     return parse_mode<links_settings, links_line>("terrace-bench --links", argc, argv);
 }
-std::shared_ptr<CLI::App> links_page() { return page_of<links_line>(); }
 
 std::variant<detect_settings, answer> parse_detect_settings(int argc, const char* const* argv) {
     return parse_mode<detect_settings, detect_line>("terrace-bench --detect", argc, argv);
 }
-std::shared_ptr<CLI::App> detect_page() { return page_of<detect_line>(); }
 
 std::variant<discover_settings, answer> parse_discover_settings(int argc, const char* const* argv) {
     return parse_mode<discover_settings, discover_line>("terrace-bench --discover", argc, argv);
 }
-std::shared_ptr<CLI::App> discover_page() { return page_of<discover_line>(); }
 
 std::variant<chaos_settings, answer> parse_chaos_settings(int argc, const char* const* argv) {
     return parse_mode<chaos_settings, chaos_line>("terrace-bench --chaos", argc, argv);
 }
-std::shared_ptr<CLI::App> chaos_page() { return page_of<chaos_line>(); }
 
-std::shared_ptr<CLI::App> suite_page() { return page_of<suite_line>(); }
+std::vector<std::shared_ptr<CLI::App>> mode_pages() {
+    return {page_of<detect_line>(), page_of<discover_line>(), page_of<links_line>(),
+            page_of<suite_line>(),  training_page(),          page_of<chaos_line>()};
+}
 
 std::string now_text() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))); }
 

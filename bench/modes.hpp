@@ -19,7 +19,7 @@ class App;
 }
 
 // The modes of terrace-bench beside comparing algorithms: what the command line asks of each, and the mode itself,
-// which all ranks run and which returns the exit code. A page is a mode's command line as a part of the program's.
+// which all ranks run and which returns the exit code.
 
 namespace terrace::detail::bench {
 
@@ -40,7 +40,6 @@ struct chaos_settings {
 };
 
 std::variant<chaos_settings, answer> parse_chaos_settings(int argc, const char* const* argv);
-std::shared_ptr<CLI::App> chaos_page();
 /// terrace-bench --chaos. Without MPI it ends the process by itself, since the bench's own communicator may wait for
 /// ranks that are gone.
 int make_chaos(const world& w, const chaos_settings& s);
@@ -59,7 +58,6 @@ struct discover_settings {
 };
 
 std::variant<discover_settings, answer> parse_discover_settings(int argc, const char* const* argv);
-std::shared_ptr<CLI::App> discover_page();
 int discover_machine(const world& w, const discover_settings& s);
 
 /// What the command line of --training asks for. Each combination of the lists is a row.
@@ -89,13 +87,11 @@ std::shared_ptr<CLI::App> training_page();
 int measure_training(const world& w, const training_settings& s);
 
 // --links and --detect: they take MPI.
-std::shared_ptr<CLI::App> links_page();
 int measure_links(const world& w, const links_settings& s);
-std::shared_ptr<CLI::App> detect_page();
 int describe_cluster(const world& w, const detect_settings& s);
 
-/// tools/bench-suite reads its own command line: this is for the page alone.
-std::shared_ptr<CLI::App> suite_page();
+/// The command lines of all modes, as parts of the program's page.
+std::vector<std::shared_ptr<CLI::App>> mode_pages();
 /// `terrace-bench --suite ...`: becomes tools/bench-suite, which starts runs of this program by itself. Before MPI is.
 /// @returns only where that fails, having said why: the exit status
 int become_suite(int argc, char** argv);

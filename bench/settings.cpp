@@ -275,12 +275,7 @@ std::variant<settings, answer> parse_settings(int argc, const char* const* argv)
         check_together(s);
     });
     app.get_formatter()->label("SUBCOMMAND", "MODE");
-    app.add_subcommand(detect_page())->group(mode_group);
-    app.add_subcommand(discover_page())->group(mode_group);
-    app.add_subcommand(links_page())->group(mode_group);
-    app.add_subcommand(suite_page())->group(mode_group);
-    app.add_subcommand(training_page())->group(mode_group);
-    app.add_subcommand(chaos_page())->group(mode_group);
+    for (const std::shared_ptr<CLI::App>& page : mode_pages()) app.add_subcommand(page)->group(mode_group);
 
     if (const auto said = answer_to(app, argc, argv)) return *said;
     if (s.reference.empty()) s.reference = takes_part(s, "hierarchical") ? "hierarchical" : s.algorithms.front();

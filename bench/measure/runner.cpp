@@ -4,8 +4,7 @@
 #include <cmath>
 
 #include "base/units.hpp"
-#include "bench/measure/own_time.hpp"
-#include "bench/measure/steal_time.hpp"
+#include "bench/measure/processor_time.hpp"
 
 namespace terrace::detail::bench {
 

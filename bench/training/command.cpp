@@ -9,7 +9,7 @@
 #include <terrace/error.hpp>
 
 #include "api/environment.hpp"
-#include "bench/measure/own_time.hpp"
+#include "bench/measure/processor_time.hpp"
 #include "bench/report/figures.hpp"
 #include "bench/report/progress.hpp"
 #include "bench/training/bound.hpp"

@@ -6,6 +6,9 @@
 
 namespace terrace::detail::bench {
 
+/// Returns the processor time of all threads of this process so far [s].
+double own_processor_seconds();
+
 /// Ticks of all processors of this host since it started, as the kernel counts them.
 struct processor_time {
     std::uint64_t all = 0;

@@ -1,9 +1,20 @@
-#include "bench/measure/steal_time.hpp"
+#include "bench/measure/processor_time.hpp"
 
 #include <fstream>
 #include <sstream>
 
+#include <sys/resource.h>
+
 namespace terrace::detail::bench {
+
+double own_processor_seconds() {
+    rusage used{};
+    getrusage(RUSAGE_SELF, &used);
+    const auto seconds = [](const timeval& t) {
+        return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / 1e6;
+    };
+    return seconds(used.ru_utime) + seconds(used.ru_stime);
+}
 
 // proc(5): "cpu" user nice system idle iowait irq softirq steal guest guest_nice; guests' time is in user and nice,
 // too.

@@ -68,9 +68,6 @@ class Pictures(Command):
         texts = self.texts(self.terrace("topo", "uneven.yaml", "--svg"))
         for part in ["uneven", "rack 1", "node 4", "0", "12", "core: 500 Mbit/s ethernet", "a message takes 30 us"]:
             self.assertIn(part, texts)
-        graph = self.terrace("topo", "uneven.yaml", "--dot")
-        self.assertEqual(graph.count(" -- "), 2 + 5 + 13)
-        self.assertIn('"500 Mbit/s"', graph)
 
     def test_topo_draws_the_inside_of_a_node(self):
         texts = self.texts(self.terrace("topo", "package:2 core:3", "--svg"))
@@ -82,7 +79,6 @@ class Pictures(Command):
         texts = self.texts(self.terrace("topo", "nics.yaml", "--svg"))
         for part in ["2 NICs of 500 Mbit/s on rails", "spine 250 Mbit/s"]:
             self.assertIn(part, texts)
-        self.assertIn('"2 NICs of 500 Mbit/s on rails, spine 250 Mbit/s"', self.terrace("topo", "nics.yaml", "--dot"))
 
     def test_explain_draws_stages_and_loads(self):
         self.terrace("plan", "cluster.yaml")
@@ -90,7 +86,6 @@ class Pictures(Command):
         for part in ["cluster: allreduce of 32 MiB", "domains of 4", "33.6 MB, 100 %"]:
             self.assertIn(part, texts)
         self.assertTrue(any(t.startswith("1. node ") for t in texts))
-        self.assertIn("33.6 MB, 100 %", self.terrace("explain", "cluster.plan.yaml", "--bytes", "32M", "--dot"))
 
     def test_large_machines_are_drawn_in_part(self):
         self.write("big.yaml", CLUSTER.replace("size: 4", "size: 64").replace("size: 2", "size: 4096"))

@@ -41,12 +41,12 @@ struct plan_command {
     int run() const;
 };
 
-/// `terrace explain PLAN [--bytes N] [--collective C] [--svg | --dot | --rank R | --connections]`: why a plan does
+/// `terrace explain PLAN [--bytes N] [--collective C] [--svg | --rank R | --connections]`: why a plan does
 /// what it does, for one call; or the program of one rank; or how many others each rank talks to.
 struct explain_command {
     std::filesystem::path plan_file;
     call_options call;
-    bool svg = false, dot = false;
+    bool svg = false;
     std::optional<int> rank;  ///< whose program is printed
     bool connections = false;
 
@@ -113,10 +113,10 @@ struct report_command {
     int run() const;
 };
 
-/// `terrace topo MACHINE [--json | --yaml | --svg | --dot]`: prints a machine.
+/// `terrace topo MACHINE [--json | --yaml | --svg]`: prints a machine.
 struct topo_command {
     machine_options machine;
-    bool json = false, yaml = false, svg = false, dot = false;
+    bool json = false, yaml = false, svg = false;
 
     int run() const;
 };

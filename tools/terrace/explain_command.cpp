@@ -11,8 +11,8 @@
 #include "planner/simulate/rank_schedules.hpp"
 #include "tools/common/output.hpp"
 #include "tools/common/table.hpp"
-#include "tools/terrace/picture.hpp"
 #include "tools/terrace/explain_parts.hpp"
+#include "tools/terrace/picture.hpp"
 #include "tools/terrace/proof.hpp"
 #include "tools/terrace/summary.hpp"
 
@@ -151,10 +151,9 @@ int explain_command::run() const {
     at_size.predicted = p.time;
     at_size.limit = limit(plan.machine, bytes, what);
 
-    if (svg || dot) {
+    if (svg) {
         const std::string title = fmt::format("{} of {}", call.collective, format_bytes(bytes));
-        const picture drawn = picture_of(plan, title, chosen, p, at_size.limit);
-        say_text(svg ? draw_svg(drawn) : draw_dot(drawn));
+        say_text(draw_svg(picture_of(plan, title, chosen, p, at_size.limit)));
         return 0;
     }
     say("{}: {} of {} over {} ({})\n{}\n", plan.name, call.collective, format_bytes(bytes), ranks_text(plan.machine),

@@ -18,8 +18,7 @@ void add_topo(command_list& commands) {
     CLI::Option* json = command.add_flag("--json", a.json, "print a tree of objects as JSON");
     CLI::Option* yaml =
         command.add_flag("--yaml", a.yaml, "print a cluster file with the same levels, to be edited")->excludes(json);
-    CLI::Option* svg = command.add_flag("--svg", a.svg, "print a picture (SVG)")->excludes(json)->excludes(yaml);
-    command.add_flag("--dot", a.dot, "print a graph for Graphviz")->excludes(json)->excludes(yaml)->excludes(svg);
+    command.add_flag("--svg", a.svg, "print a picture (SVG)")->excludes(json)->excludes(yaml);
     command.footer(
         "Examples:\n"
         "  terrace topo cluster.yaml\n"

@@ -333,70 +333,8 @@ private:
     double left_ = 0, step_ = 0;
 };
 
-// ---- DOT ------------------------------------------------------------------------------------------------------------
-
-std::string dot_quoted(std::string_view text) {
-    std::string out = "\"";
-    for (const char c : text) out += c == '"' || c == '\\' ? std::string{'\\', c} : std::string(1, c);
-    return out + "\"";
-}
-
-class graph {
-public:
-    explicit graph(const picture& p) : p_(p) {}
-
-    std::string run() {
-        std::string label = p_.title + "\n" + p_.subtitle;
-        for (const picture::stage& s : p_.stages)
-            for (std::size_t i = 0; i < s.lines.size(); ++i) label += (i == 0 ? "\n" : ", ") + s.lines[i];
-        std::string lines;
-        for (const char c : dot_quoted(label)) lines += c == '\n' ? "\\l" : std::string(1, c);
-        lines.insert(lines.size() - 1, "\\l");
-        out_ = fmt::format(
-            "graph machine {{\n  graph [label={}, labelloc=t, labeljust=l, fontname=Helvetica];\n"
-            "  node [shape=box, style=\"rounded,filled\", fillcolor=white, fontname=Helvetica];\n"
-            "  edge [fontname=Helvetica, fontsize=10];\n",
-            lines);
-        add(tree_of(p_.machine, 40));
-        return std::move(out_) + "}\n";
-    }
-
-private:
-    static std::string id(const box& b) {
-        return b.level < 0 ? fmt::format("rank{}", b.number) : fmt::format("l{}_{}", b.level, b.number);
-    }
-
-    void add(const box& b) {
-        out_ += fmt::format("  {} [label={}{}];\n", id(b), dot_quoted(name_of(p_.machine, b)),
-                            b.level < 0 ? ", fillcolor=\"#b4c9dd\"" : "");
-        for (const box& c : b.children) {
-            add(c);
-            const level& l = p_.machine.levels[at(b.level)];
-            std::string label = bandwidth_text(l), extra;
-            if (!p_.machine.nics.empty() && b.level == p_.machine.node_levels()) label = nics_text(p_.machine.nics);
-            if (!p_.loads.empty()) {
-                label += "\n" + p_.loads[at(b.level)].text;
-                extra = fmt::format(", color=\"{}\"", colour_of_load(p_.loads[at(b.level)].part));
-            }
-            std::string text;
-            for (const char each : dot_quoted(label)) text += each == '\n' ? "\\n" : std::string(1, each);
-            out_ += fmt::format("  {} -- {} [label={}{}];\n", id(b), id(c), &c == &b.children.front() ? text : "\"\"",
-                                extra);
-        }
-        if (b.left_out == 0) return;
-        out_ += fmt::format(
-            "  {0}_more [label=\"{1} more\", shape=plaintext, fillcolor=none];\n  {0} -- {0}_more "
-            "[style=dashed];\n",
-            id(b), b.left_out);
-    }
-
-    const picture& p_;
-    std::string out_;
-};
-
 }  // namespace
 
 std::string draw_svg(const picture& p) { return drawing(p).run(); }
-std::string draw_dot(const picture& p) { return graph(p).run(); }
 
 }  // namespace terrace::detail

@@ -33,7 +33,4 @@ struct picture {
 
 std::string draw_svg(const picture& p);
 
-/// The same for Graphviz, without the inside of nodes.
-std::string draw_dot(const picture& p);
-
 }  // namespace terrace::detail

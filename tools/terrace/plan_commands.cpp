@@ -62,15 +62,12 @@ void add_explain(command_list& commands) {
     add_plan_option(command, a.plan_file);
     add_call_options(command, a.call);
     CLI::Option* svg = command.add_flag("--svg", a.svg, "print a picture: the machine, its links' loads, the stages");
-    CLI::Option* dot = command.add_flag("--dot", a.dot, "print the same as a graph for Graphviz")->excludes(svg);
     CLI::Option* rank =
         command.add_option("--rank", a.rank, "print the program of this rank: its instructions for the first chunk")
             ->check(CLI::NonNegativeNumber)
-            ->excludes(svg)
-            ->excludes(dot);
+            ->excludes(svg);
     command.add_flag("--connections", a.connections, "print how many ranks each one exchanges messages with")
         ->excludes(svg)
-        ->excludes(dot)
         ->excludes(rank);
     command.footer(
         "Examples:\n"

@@ -38,7 +38,6 @@ int topo_command::run() const {
     const std::string text = json   ? describe_json(t)
                              : yaml ? write_cluster(t)
                              : svg  ? draw_svg(picture_of(t))
-                             : dot  ? draw_dot(picture_of(t))
                                     : describe_text(t);
     say_text(text);
     return 0;

@@ -21,7 +21,6 @@ RING = ["--mca", "coll_tuned_use_dynamic_rules", "1", "--mca", "coll_tuned_allre
 HAN = ["--mca", "coll_han_priority", "100", "--mca", "coll_adapt_priority", "90", "--mca", "coll_han_allreduce_up_module",
        "1", "--mca", "coll_han_reduce_up_module", "1", "--mca", "coll_han_bcast_up_module", "1"]
 SETTINGS = {"default": [], "ring": RING, "HAN": HAN}  # of Open MPI; each takes a run
-VCLUSTER_STATE = pathlib.Path("/run/terrace-vcluster/state.json")
 
 
 class Failure(Exception):
@@ -100,7 +99,7 @@ def simulated(plan, collective, size, algorithm=None):
 
 def vcluster_that_is_up():
     try:
-        return json.loads(VCLUSTER_STATE.read_text()).get("name", "?")
+        return json.loads(pathlib.Path("/run/terrace-vcluster/state.json").read_text()).get("name", "?")
     except (OSError, ValueError):
         return None
 

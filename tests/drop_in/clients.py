@@ -21,7 +21,7 @@ from typing import Callable
 
 sys.dont_write_bytecode = True
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 DEADLINE = 600  # [s] of one run
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Runs the distributed tests that ship inside torch's wheel on a back end, and compares two runs.
 
-usage: torch-suite BACKEND [--as-gloo | --as-mpi] [--ranks N] [--json FILE] [TEST...]
-       torch-suite --compare FILE FILE...
+usage: torch_suite.py BACKEND [--as-gloo | --as-mpi] [--ranks N] [--json FILE] [TEST...]
+       torch_suite.py --compare FILE FILE...
 
 BACKEND is gloo, terrace or another that torch knows. With --as-gloo Terrace is registered under the name "gloo", as
 24 tests are gated on that name; with --as-mpi too, but tests are chosen as for "mpi", on which those of all-to-all on

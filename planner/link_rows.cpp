@@ -19,10 +19,9 @@ int link_rows::row_of(int link) const noexcept {
     return static_cast<int>(std::ranges::upper_bound(first_, link) - first_.begin()) - 1;
 }
 
-double link_rows::rate(int link) const noexcept {
-    const int row = row_of(link);
+double link_rows::rate_of(int link, int row) const noexcept {
     const bool on_ring = is_level(row) && machine_.levels[at(row)].ring;
-    return rate(row, member_of(link)) * (on_ring ? machine_.ring_share(row) : 1);
+    return rate(row, member_in(link, row)) * (on_ring ? machine_.ring_share(row) : 1);
 }
 
 int link_rows::members(int row) const noexcept {

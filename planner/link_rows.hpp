@@ -40,18 +40,24 @@ public:
         return first_[static_cast<std::size_t>(row)] + 2 * member + inward;
     }
     int row_of(int link) const noexcept;
-    int member_of(int link) const noexcept { return (link - first_[static_cast<std::size_t>(row_of(link))]) / 2; }
+    int member_of(int link) const noexcept { return member_in(link, row_of(link)); }
     /// Of one direction [B/s]: on a ring of more than two, a node shares its rate between two links.
-    double rate(int link) const noexcept;
+    double rate(int link) const noexcept { return rate_of(link, row_of(link)); }
+    double rate_of(int link, int row) const noexcept;
 
     /// Calls f(link, row, at_end) for every link that a message passes, from the innermost level outwards: `at_end`
     /// says whether it is above the message's destination or above its source. On a torus a message goes dimension by
     /// dimension, in the shorter direction around each ring.
     template <class F>
     void for_each_link(int from, int to, F&& f) const {
-        const int top = machine_.shape.common_level(from, to);
-        for (int l = 0; l <= top; ++l) {
-            const int a = machine_.shape.domain_of(l - 1, from), b = machine_.shape.domain_of(l - 1, to);
+        for_each_link(from, to, machine_.shape.common_level(from, to), f);
+    }
+    /// @param top the level at which the message's ends meet
+    template <class F>
+    void for_each_link(int from, int to, int top, F&& f) const {
+        int a = from, b = to;  // children of the level
+        const auto go_out = [&](int l) { a = machine_.shape.parent(l, a), b = machine_.shape.parent(l, b); };
+        for (int l = 0; l <= top; go_out(l++)) {
             if (machine_.levels[static_cast<std::size_t>(l)].ring) {
                 for_each_hop(l, a, b, [&](int child, bool down) { f(link(l, child, down), l, false); });
                 continue;
@@ -73,6 +79,7 @@ public:
     bool passes_spine(int from, int to) const noexcept { return machine_.nics.spine > 0 && rail(from) != rail(to); }
 
 private:
+    int member_in(int link, int row) const noexcept { return (link - first_[static_cast<std::size_t>(row)]) / 2; }
     int rail(int rank) const noexcept { return rails_[static_cast<std::size_t>(rank)]; }
 
     // From one child of a level of rings to the position of another on its ring.
@@ -83,8 +90,7 @@ private:
         for (int k = 0; k < (hops < 0 ? -hops : hops); ++k) f(a - from + wrap(from + (hops < 0 ? -k : k), n), hops < 0);
     }
     int place_on_ring(int l, int child) const {
-        return child -
-               machine_.shape.first_child(l, machine_.shape.domain_of(l, machine_.shape.first_rank(l - 1, child)));
+        return child - machine_.shape.first_child(l, machine_.shape.parent(l, child));
     }
 
     const hierarchy& machine_;

@@ -51,7 +51,7 @@ struct nesting {
                 const double rate = h.rate(l, c);
                 const auto [known, is_new] = rates.try_emplace(child, rate);
                 known->second = std::min(known->second, rate);
-                of_level[at(h.shape.domain_of(l, h.shape.first_rank(l - 1, c)))].insert(child.begin(), child.end());
+                of_level[at(h.shape.parent(l, c))].insert(child.begin(), child.end());
             }
             below = of_level;
         }
@@ -123,16 +123,12 @@ private:
         return sum;
     }
 
-    int parent_of(int l, int child) const {
-        return said_.machine.shape.domain_of(l, said_.machine.shape.first_rank(l - 1, child));
-    }
-
     // What a measurement can show of a link that is as the file says: what its domain sends at most, and gets at most.
     double shown_rate(int l, int child) const {
         const hierarchy& said = said_.machine;
         const double own = *said_.rate(said_child(l, child));
         if (l <= nodes_) return own;
-        const int parent = parent_of(l, child), end = said.shape.first_child(l, parent + 1);
+        const int parent = said_.machine.shape.parent(l, child), end = said.shape.first_child(l, parent + 1);
         double siblings = 0;
         for (int other = said.shape.first_child(l, parent); other < end; ++other)
             if (other != child) siblings += said.rate(l, other);
@@ -147,7 +143,8 @@ private:
         std::size_t links = 0;
         std::string as_all;
         for (int child = 0; child < said_.machine.shape.members(l); ++child) {
-            if (said_.machine.shape.children(l, parent_of(l, child)) == 1) continue;  // the same domain, further out
+            if (said_.machine.shape.children(l, said_.machine.shape.parent(l, child)) == 1)
+                continue;  // the same domain, further out
             const members of = said_child(l, child);
             const std::optional<double> is = found_.rate(of);
             if (!is) continue;
@@ -193,8 +190,7 @@ private:
     bool is_the_rest(int l, int domain) const {
         const tree& shape = found_.machine.shape;
         if (l + 1 >= found_.depth()) return false;
-        const int parent = shape.domain_of(l + 1, shape.first_rank(l, domain)),
-                  first = shape.first_child(l + 1, parent);
+        const int parent = shape.parent(l + 1, domain), first = shape.first_child(l + 1, parent);
         return shape.children(l + 1, parent) == 2 &&
                said_.has(found_.domains[at(l)][at(domain == first ? first + 1 : first)]);
     }

@@ -76,6 +76,10 @@ tree::tree(std::vector<std::vector<int>> children) : children_(std::move(childre
         if (std::any_of(sizes.begin(), sizes.end(), [](int n) { return n < 1; }))
             throw usage_error("tree: a domain has no children");
         first_child_.push_back(starts(sizes));
+        const bool alike = std::adjacent_find(sizes.begin(), sizes.end(), std::not_equal_to<>()) == sizes.end();
+        size_.push_back(alike && !sizes.empty() ? sizes.front() : 0);
+        std::vector<int>& parents = parents_.emplace_back();
+        for (int d = 0; !alike && d < domains(l); ++d) parents.insert(parents.end(), at(sizes[at(d)]), d);
         if (l > 0 && first_child_.back().back() != domains(l - 1))
             throw usage_error(fmt::format("tree: level {} has {} children, but there are {} domains below it", l,
                                           first_child_.back().back(), domains(l - 1)));
@@ -87,11 +91,6 @@ tree::tree(std::vector<std::vector<int>> children) : children_(std::move(childre
         first_rank_.push_back(std::move(ranks));
     }
     ranks_ = first_rank_.back().back();
-    for (int l = 0; l < depth(); ++l) {
-        std::vector<int>& owner = domain_of_.emplace_back(at(ranks_));
-        for (int d = 0; d < domains(l); ++d)
-            std::fill(owner.begin() + first_rank(l, d), owner.begin() + first_rank(l, d + 1), d);
-    }
 }
 
 tree tree::uniform(std::span<const int> sizes) {
@@ -108,12 +107,14 @@ int tree::first_child(int l, int d) const noexcept { return first_child_[at(l)][
 
 int tree::first_rank(int l, int d) const noexcept { return l < 0 ? d : first_rank_[at(l)][at(d)]; }
 
-int tree::domain_of(int l, int rank) const noexcept { return l < 0 ? rank : domain_of_[at(l)][at(rank)]; }
+int tree::domain_of(int l, int rank) const noexcept {
+    int domain = rank;
+    for (int inner = 0; inner <= l; ++inner) domain = parent(inner, domain);
+    return domain;
+}
 
 std::optional<int> tree::uniform_size(int l) const noexcept {
-    const std::vector<int>& sizes = children_[at(l)];
-    if (std::adjacent_find(sizes.begin(), sizes.end(), std::not_equal_to<>()) != sizes.end()) return {};
-    return sizes.front();
+    return size_[at(l)] > 0 ? std::optional(size_[at(l)]) : std::nullopt;
 }
 
 bool tree::uniform() const noexcept {
@@ -124,7 +125,7 @@ bool tree::uniform() const noexcept {
 
 int tree::common_level(int a, int b) const noexcept {
     int l = -1;
-    while (domain_of(l, a) != domain_of(l, b)) ++l;
+    for (; a != b; a = parent(l, a), b = parent(l, b)) ++l;
     return l;
 }
 

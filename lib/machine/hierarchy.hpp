@@ -75,6 +75,11 @@ public:
     int first_child(int l, int d) const noexcept;
     /// First rank of domain d of level l; d == domains(l) gives ranks(). Level -1: ranks themselves.
     int first_rank(int l, int d) const noexcept;
+    /// The domain of level l that has the child, counted over the whole level.
+    int parent(int l, int child) const noexcept {
+        const int size = size_[static_cast<std::size_t>(l)];
+        return size > 0 ? child / size : parents_[static_cast<std::size_t>(l)][static_cast<std::size_t>(child)];
+    }
     /// The domain of level l that holds the rank. Level -1: the rank itself.
     int domain_of(int l, int rank) const noexcept;
     /// The number of children if it is the same for all domains of the level.
@@ -89,7 +94,8 @@ private:
     std::vector<std::vector<int>> children_;
     std::vector<std::vector<int>> first_child_;
     std::vector<std::vector<int>> first_rank_;
-    std::vector<std::vector<int>> domain_of_;  // [l][rank]
+    std::vector<int> size_;                  // by level, children of each domain; 0 where that differs
+    std::vector<std::vector<int>> parents_;  // by level and child, where it differs
     int ranks_ = 0;
 };
 

@@ -15,9 +15,11 @@ public:
     explicit likeness(const tree& t, int apart = -1, const std::vector<std::vector<int>>& marks = {});
 
     int of(int l, int d) const noexcept { return classes_[static_cast<std::size_t>(l)][static_cast<std::size_t>(d)]; }
+    /// Returns the first domain of each kind, ascending.
+    const std::vector<int>& firsts(int l) const noexcept { return firsts_[static_cast<std::size_t>(l)]; }
 
 private:
-    std::vector<std::vector<int>> classes_;
+    std::vector<std::vector<int>> classes_, firsts_;
 };
 
 }  // namespace terrace::detail

@@ -42,6 +42,16 @@ TEST(tree, domain_of_agrees_with_first_rank) {
         }
 }
 
+TEST(tree, parent_agrees_with_first_child) {
+    for (const tree& t : {uneven, tree::uniform(std::vector{3, 2, 2})})
+        for (int l = 0; l < t.depth(); ++l)
+            for (int child = 0; child < t.members(l); ++child) {
+                const int d = t.parent(l, child);
+                EXPECT_LE(t.first_child(l, d), child);
+                EXPECT_LT(child, t.first_child(l, d + 1));
+            }
+}
+
 TEST(tree, common_level) {
     EXPECT_EQ(uneven.common_level(3, 3), -1);
     EXPECT_EQ(uneven.common_level(0, 3), 0);
@@ -56,6 +66,8 @@ TEST(likeness, domains_that_nest_equally_are_alike) {
     EXPECT_NE(kinds.of(0, 0), kinds.of(0, 1));
     EXPECT_EQ(kinds.of(1, 0), kinds.of(1, 1));
     EXPECT_NE(kinds.of(1, 0), kinds.of(1, 2)) << "the same children in another order";
+    EXPECT_EQ(kinds.firsts(0), (std::vector{0, 1}));
+    EXPECT_EQ(kinds.firsts(1), (std::vector{0, 2}));
 }
 
 TEST(likeness, domains_of_a_rank_that_is_apart_are_like_no_others) {
@@ -65,6 +77,9 @@ TEST(likeness, domains_of_a_rank_that_is_apart_are_like_no_others) {
     EXPECT_NE(kinds.of(0, 2), kinds.of(0, 3));
     EXPECT_EQ(kinds.of(1, 0), kinds.of(1, 2));
     EXPECT_NE(kinds.of(1, 1), kinds.of(1, 2));
+    EXPECT_EQ(kinds.firsts(0), (std::vector{0, 2}));
+    EXPECT_EQ(kinds.firsts(1), (std::vector{0, 1})) << "rank 4 is in the second one";
+    EXPECT_EQ(likeness(t, 0).firsts(1), (std::vector{0, 1})) << "the others, too";
 }
 
 TEST(tree, uniform_trees_are_products) {

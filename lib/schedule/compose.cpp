@@ -53,9 +53,10 @@ public:
 
     ownerships run() {
         ownerships after;
-        for (int d = 0; d < shape().domains(level_); ++d) {
+        const bool last = level_ + 1 == shape().depth(), only_groups = asked_.only_groups && !asked_.for_all();
+        for (const int d : wanted_domains()) {
             const auto [known, is_new] = after.try_emplace(view_.kind_of(level_, d));
-            if (is_new || is_wanted(d)) combine(d, is_new ? &known->second : nullptr);
+            combine(d, is_new && !(last && only_groups) ? &known->second : nullptr);
         }
         finish();
         return after;
@@ -69,7 +70,15 @@ private:
         const auto first = std::ranges::lower_bound(view_.ranks(), shape().first_rank(level, domain));
         return {first, std::lower_bound(first, view_.ranks().end(), shape().first_rank(level, domain + 1))};
     }
-    bool is_wanted(int domain) const { return asked_.for_all() || !asked_in(level_, domain).empty(); }
+    // All domains of the level, or those of the ranks that are asked for and one of each kind; ascending.
+    std::vector<int> wanted_domains() const {
+        std::vector<int> domains = view_.first_of_kinds(level_);
+        for (int d = 0; asked_.for_all() && d < shape().domains(level_); ++d) domains.push_back(d);
+        for (const int rank : view_.ranks()) domains.push_back(shape().domain_of(level_, rank));
+        std::ranges::sort(domains);
+        domains.erase(std::unique(domains.begin(), domains.end()), domains.end());
+        return domains;
+    }
     const ownership& of_child(int child) const {
         return children_.at(level_ == 0 ? 0 : view_.kind_of(level_ - 1, child));
     }

@@ -34,6 +34,8 @@ public:
     const tree& shape() const noexcept { return shape_; }
     /// Returns equal numbers for domains of a level that are alike.
     int kind_of(int level, int domain) const noexcept { return kinds_.of(level, domain); }
+    /// Returns one domain of each kind, ascending.
+    const std::vector<int>& first_of_kinds(int level) const noexcept { return kinds_.firsts(level); }
     /// Returns the number of a level's stage in the plan.
     int stage_of(int level) const noexcept { return order_[static_cast<std::size_t>(level)]; }
     /// Returns the ranks that are asked for, in this order, ascending; none if all are.

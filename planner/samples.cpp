@@ -6,9 +6,31 @@
 
 namespace terrace::detail {
 
+namespace {
+
+// Returns equal numbers by level and child for links, and NICs of ranks, of equal rates; none where all are equal.
+std::vector<std::vector<int>> marks_of(const hierarchy& machine) {
+    const std::vector<double> nics = machine.nics.rank_rates();
+    std::vector<std::vector<int>> marks(at(machine.depth()));
+    for (int l = 0; l < machine.depth(); ++l) {
+        const bool has_nics = l == 0 && !nics.empty();
+        if (machine.levels[at(l)].rates.empty() && !has_nics) continue;
+        std::map<std::pair<double, double>, int> known;
+        for (int c = 0; c < machine.shape.members(l); ++c) {
+            const std::pair rates(machine.rate(l, c), has_nics ? nics[at(c)] : 0);
+            marks[at(l)].push_back(known.try_emplace(rates, static_cast<int>(known.size())).first->second);
+        }
+    }
+    return marks;
+}
+
+}  // namespace
+
 samples::samples(const hierarchy& machine, const link_rows& rows, int all_up_to)
-    : machine_(machine), nic_rates_(machine.nics.rank_rates()), takes_all_(machine.ranks() <= all_up_to) {
-    find_kinds();
+    : machine_(machine),
+      marks_(marks_of(machine)),
+      kinds_(machine.shape, -1, marks_),
+      takes_all_(machine.ranks() <= all_up_to) {
     const int top = machine.depth() - 1;
     take(top, 0, 1);
     if (ranks_.size() > at(policy.told_apart)) {
@@ -22,21 +44,7 @@ samples::samples(const hierarchy& machine, const link_rows& rows, int all_up_to)
 }
 
 samples::alike samples::likeness_of(int level, int child) const {
-    if (level > 0) return {kind_[at(level - 1)][at(child)], machine_.rate(level, child), 0};
-    return {0, machine_.rate(level, child), nic_rates_.empty() ? 0 : nic_rates_[at(child)]};
-}
-
-void samples::find_kinds() {
-    const tree& t = machine_.shape;
-    for (int l = 0; l < t.depth(); ++l) {
-        std::map<std::vector<alike>, int> kinds;
-        std::vector<int>& of_level = kind_.emplace_back();
-        for (int d = 0; d < t.domains(l); ++d) {
-            std::vector<alike> parts;
-            for (int c = t.first_child(l, d); c < t.first_child(l, d + 1); ++c) parts.push_back(likeness_of(l, c));
-            of_level.push_back(kinds.try_emplace(std::move(parts), static_cast<int>(kinds.size())).first->second);
-        }
-    }
+    return {level > 0 ? kinds_.of(level - 1, child) : 0, marks_[at(level)].empty() ? 0 : marks_[at(level)][at(child)]};
 }
 
 void samples::take(int level, int domain, double weight) {
@@ -47,7 +55,7 @@ void samples::take(int level, int domain, double weight) {
     }
     const tree& t = machine_.shape;
     const int first = t.first_child(level, domain), last = t.first_child(level, domain + 1) - 1;
-    const bool looks = !takes_few_ || looked_into_.emplace(level, kind_[at(level)][at(domain)]).second;
+    const bool looks = !takes_few_ || looked_into_.emplace(level, kinds_.of(level, domain)).second;
     // The children that are sampled, by what makes them alike; the last of them for the others.
     std::map<alike, std::vector<int>> sampled;
     std::map<int, double> weights;  // by child
@@ -71,10 +79,12 @@ double samples::weight_of(int first, int end) const {
 void samples::find_shares(const link_rows& rows) {
     above_.resize(at(rows.links()));
     for (int row = 0; row < rows.count(); ++row) {
-        std::map<int, double> ranks, weights;  // of links above samples
+        std::map<int, double> ranks, weights;  // of links, of those above samples
         for (std::size_t i = 0; i < ranks_.size(); ++i) weights[rows.member_of(row, ranks_[i])] += weights_[i];
-        for (int rank = 0; rank < machine_.ranks(); ++rank)
-            if (const auto link = weights.find(rows.member_of(row, rank)); link != weights.end()) ++ranks[link->first];
+        for (int rank = 0; !rows.is_level(row) && rank < machine_.ranks(); ++rank) ++ranks[rows.member_of(row, rank)];
+        for (const auto& [link, weight] : weights)
+            if (rows.is_level(row))
+                ranks[link] = machine_.shape.first_rank(row - 1, link + 1) - machine_.shape.first_rank(row - 1, link);
         std::vector<double>& shares = shares_.emplace_back();
         for (std::size_t i = 0; i < ranks_.size(); ++i) {
             const int link = rows.member_of(row, ranks_[i]);

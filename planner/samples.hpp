@@ -3,10 +3,10 @@
 #include <map>
 #include <set>
 #include <span>
-#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "machine/likeness.hpp"
 #include "planner/link_rows.hpp"
 #include "planner/policy.hpp"
 
@@ -37,16 +37,15 @@ public:
     bool are_above(int link) const noexcept { return shares_.empty() || above_[static_cast<std::size_t>(link)]; }
 
 private:
-    void find_kinds();
     void take(int level, int domain, double weight);
     void find_shares(const link_rows& rows);
-    // Equal for children of a level that are alike: their kind, the rate of their link, and that of a rank's NIC.
-    using alike = std::tuple<int, double, double>;
+    // Equal for children of a level that are alike: their kind, and the mark of their link.
+    using alike = std::pair<int, int>;
     alike likeness_of(int level, int child) const;
 
     const hierarchy& machine_;
-    std::vector<double> nic_rates_;       // nic_set::rank_rates
-    std::vector<std::vector<int>> kind_;  // of each domain of each level
+    std::vector<std::vector<int>> marks_;  // by level and child
+    likeness kinds_;
     bool takes_all_;
     bool takes_few_ = false;
     std::set<std::pair<int, int>> looked_into_;  // by level and kind

@@ -111,14 +111,34 @@ bool looks_circulant(const programs& all, const sent& first, double reduced) {
     return true;
 }
 
-// Steps that do not wait for one another become one exchange. Equal steps in succession are counted.
+// Returns by how many positions all messages of a step are further on than those that an exchange begins with; nothing
+// where they are not.
+std::optional<int> moved_by(const exchange& first, const std::vector<exchange::message>& step) {
+    if (first.messages.size() != step.size()) return {};
+    const int by = step.front().from - first.messages.front().from;
+    const auto moved = [by](exchange::message m) {
+        m.from += by, m.to += by;
+        return m;
+    };
+    return std::ranges::equal(first.messages, step, {}, moved) ? std::optional(by) : std::nullopt;
+}
+
+// Steps that do not wait for one another become one exchange. Steps in succession that are equal, or move on, are
+// counted.
 std::vector<exchange> exchanges_of(const sent& messages, int rounds) {
     std::vector<exchange> result;
     const bool dependent = rounds >= static_cast<int>(messages.size());
     for (const auto& [step, list] : messages) {
-        if (!dependent && !result.empty())
+        if (!dependent && !result.empty()) {
             result.back().messages.insert(result.back().messages.end(), list.begin(), list.end());
-        else if (!result.empty() && result.back().messages == list) ++result.back().times, ++result.back().startups;
+            continue;
+        }
+        const std::optional<int> by = result.empty() ? std::nullopt : moved_by(result.back(), list);
+        const auto goes_on = [&](exchange& e) {
+            if (e.times == 1) e.moves = *by;
+            return *by == e.moves * e.times;
+        };
+        if (by && goes_on(result.back())) ++result.back().times, ++result.back().startups;
         else result.push_back({.messages = list});
     }
     if (!dependent) result.back().startups = rounds;
@@ -126,8 +146,7 @@ std::vector<exchange> exchanges_of(const sent& messages, int rounds) {
 }
 
 pattern read_off(const programs& all, int rounds) {
-    pattern made;
-    made.reduced.resize(at(all.size()));
+    pattern made{.size = all.size(), .reduced = std::vector<double>(at(all.size()))};
     const schedule first = all.of(0);
     for (const instr& i : first.instrs)
         if (is_stage(i.what)) made.handed_over = i.what;
@@ -136,35 +155,32 @@ pattern read_off(const programs& all, int rounds) {
     for (int position = 1; position < all.size() && !made.circulant && !made.handed_over; ++position)
         for (const auto& [step, list] : read(all, position, all.of(position), made.reduced[at(position)]))
             messages[step].insert(messages[step].end(), list.begin(), list.end());
-    if (made.circulant) std::fill(made.reduced.begin(), made.reduced.end(), made.reduced.front());
+    if (made.circulant) made.reduced.resize(1);
     if (!messages.empty()) made.exchanges = exchanges_of(messages, rounds);
     return made;
 }
 
 // Returns the pattern of a ring: in each of n - 1 steps every position sends an n-th to the next one.
 pattern ring(int size, bool adds) {
-    return {.exchanges = {{{{0, 1, 1.0 / size}}, size - 1, size - 1}},
-            .reduced = std::vector(at(size), adds ? (size - 1.0) / size : 0),
+    return {.size = size,
+            .exchanges = {{{{0, 1, 1.0 / size}}, size - 1, size - 1}},
+            .reduced = {adds ? (size - 1.0) / size : 0},
             .circulant = true};
 }
 
 // Returns the pattern of a chain: everything goes from the first position to the last, or back.
 pattern chain(int size, bool adds) {
-    pattern made;
-    made.reduced.assign(at(size), adds ? 1 : 0);
+    const exchange::message away{0, 1, 1}, home{size - 1, size - 2, 1};
+    pattern made{.size = size,
+                 .exchanges = {{{adds ? home : away}, size - 1, size - 1, adds ? -1 : 1}},
+                 .reduced = std::vector<double>(at(size), adds ? 1 : 0)};
     made.reduced.back() = 0;
-    made.exchanges.reserve(made.reduced.size());
-    for (int i = 0; i + 1 < size; ++i) {
-        const exchange::message away{i, i + 1, 1}, home{size - 1 - i, size - 2 - i, 1};
-        made.exchanges.push_back({.messages = {adds ? home : away}});
-    }
     return made;
 }
 
 // Returns the pattern of a scatter from the first position, or a gather to it: all at once.
 pattern star(int size, bool scatters) {
-    pattern made;
-    made.reduced.assign(at(size), 0);
+    pattern made{.size = size, .reduced = std::vector<double>(at(size))};
     exchange& all = made.exchanges.emplace_back();
     for (int i = 1; i < size; ++i) {
         if (scatters) all.messages.push_back({0, i, 1.0 / size});
@@ -178,9 +194,8 @@ pattern mesh(int size, bool adds) {
     const double part = 1.0 / size;
     exchange all;
     for (int i = 1; i < size; ++i) all.messages.push_back({0, i, part});
-    return {.exchanges = {std::move(all)},
-            .reduced = std::vector(at(size), adds ? part * (size + 1) / 3 : 0),
-            .circulant = true};
+    return {
+        .size = size, .exchanges = {std::move(all)}, .reduced = {adds ? part * (size + 1) / 3 : 0}, .circulant = true};
 }
 
 // Returns the pattern of rings through nodes, which a program would say at length: one step is like the other. Each
@@ -188,7 +203,7 @@ pattern mesh(int size, bool adds) {
 pattern rings_of(const std::vector<std::vector<int>>& orders, bool has_root, bool adds) {
     const std::size_t size = orders.front().size();
     const double part = 1.0 / static_cast<double>(orders.size());
-    pattern made;
+    pattern made{.size = static_cast<int>(size)};
     made.rings = static_cast<int>(orders.size());
     made.reduced.assign(size, adds && !has_root ? (static_cast<double>(size) - 1) / static_cast<double>(size) : 0);
     if (size == 1) return made;
@@ -238,11 +253,11 @@ bool pattern::adds() const noexcept {
 }
 
 bool pattern::is_ring() const {
-    const auto to_next = [&](const exchange::message& m) { return wrap(m.to - m.from, size()) == 1; };
+    const auto to_next = [&](const exchange::message& m) { return wrap(m.to - m.from, size) == 1; };
     const auto all_to_next = [&](const exchange& e) {
-        return e.messages.size() == (circulant ? 1 : reduced.size()) && std::ranges::all_of(e.messages, to_next);
+        return e.messages.size() == (circulant ? 1 : at(size)) && std::ranges::all_of(e.messages, to_next);
     };
-    return size() > 2 && !exchanges.empty() && std::ranges::all_of(exchanges, all_to_next);
+    return size > 2 && !exchanges.empty() && std::ranges::all_of(exchanges, all_to_next);
 }
 
 bool crowds(const algorithm& a, int size) noexcept {

@@ -23,6 +23,13 @@ struct exchange {
     std::vector<message> messages;
     int times = 1;     ///< steps of these messages that follow one another
     int startups = 1;  ///< of these, steps that wait for one another and cost a latency each
+    int moves = 0;     ///< positions by which the messages of each step are further on than those of the one before
+
+    /// Returns in how many of the steps position 0 sends such a message.
+    int times_from_first(const message& m) const noexcept {
+        if (moves == 0) return m.from == 0 ? times : 0;
+        return m.from % moves == 0 && -m.from / moves >= 0 && -m.from / moves < times ? 1 : 0;
+    }
 
     friend bool operator==(const exchange&, const exchange&) = default;
 };
@@ -30,17 +37,20 @@ struct exchange {
 /// What the members of a group do in one direction of a stage, read off the programs of its positions: the algorithm is
 /// written nowhere else.
 struct pattern {
-    std::vector<exchange> exchanges;
+    int size = 0;  ///< of the group
+    std::vector<exchange> exchanges = {};
     /// By position, the part that it adds to others: of each it reads two and writes one. k inputs at once count
-    /// (k+1)/3.
-    std::vector<double> reduced;
+    /// (k+1)/3. Where all positions do the same, the first entry is that of all.
+    std::vector<double> reduced = {};
     /// Every position sends what position 0 sends, turned around the group; `exchanges` then hold the messages from
     /// position 0 alone.
     bool circulant = false;
     int rings = 0;  ///< rings of equal parts through all positions (message_graph::node_rings); 0: none
     std::optional<action> handed_over = {};  ///< to a provider, as a collective of its own, without exchanges
 
-    int size() const noexcept { return static_cast<int>(reduced.size()); }
+    double reduced_by(int position) const noexcept {
+        return circulant ? reduced.front() : reduced[static_cast<std::size_t>(position)];
+    }
     bool adds() const noexcept;
     /// Returns true if in every step all positions send one message to the next.
     bool is_ring() const;

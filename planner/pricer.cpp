@@ -288,6 +288,7 @@ phase_load pricer::load(const running_stage& s, bool down, std::span<const movin
                     .by = s.provider,
                     .wire = reduces ? s.itself().wire : wire_type::exact,
                     .down = down,
+                    .one_by_one = row_of(s.what).has_root(),
                     .all_groups = has_all_groups(s.what),
                     .from_caller = s.number == 0 && !at_root,
                     .in_scratch = row_of(s.what).blocks},

@@ -43,7 +43,7 @@ public:
         const pattern& first = *domain.front().how;
         adds_ = std::ranges::any_of(domain, [](const moving_group& g) { return g.how->adds(); });
         sampled_.clear();
-        for (int i = 0; phase_.all_groups && i < first.size(); ++i) sampled_.push_back(i);
+        for (int i = 0; phase_.all_groups && i < first.size; ++i) sampled_.push_back(i);
         for (const moving_group& g : domain)
             for (const moving_group::member& m : g.sampled) sampled_.push_back(m.position);
         keep_different(sampled_);
@@ -105,7 +105,9 @@ private:
         const struct exchange* now() const {
             return exchange < of->how->exchanges.size() ? &of->how->exchanges[exchange] : nullptr;
         }
-        int left() const { return now()->times - done; }
+        // Equal steps that are left.
+        int times() const { return now()->moves == 0 ? now()->times - done : 1; }
+        int moved() const { return now()->moves * done; }
         void pass(int times) {
             done += times;
             if (done == now()->times) ++exchange, done = 0;
@@ -154,19 +156,22 @@ private:
             sends_.resize(std::max(sends_.size(), at(g.who.size())));
             receives_.resize(sends_.size());
         }
-        if (!first.circulant) held_startups_.resize(at(first.size())), held_wire_.resize(at(first.size()));
+        if (!first.circulant && phase_.one_by_one)
+            held_startups_.resize(at(first.size)), held_wire_.resize(at(first.size));
         const bool laps = phase_.what.how == mode::scatter && !on_ring() && (first.is_ring() || first.rings > 0);
         while (!open.empty()) {
-            step s{.times = std::ranges::min(open, {}, &cursor::left).left(), .level = first_level()};
+            step s{.times = std::ranges::min(open, {}, &cursor::times).times(), .level = first_level()};
             const exchange& any = *open.front().now();
-            for (const cursor& c : open) add_exchange(*c.of, *c.now(), s);
+            for (const cursor& c : open) add_exchange(c, s);
             const double busiest = end_step(s.times);
+            const double startups = any.moves == 0 ? s.latency * any.startups * s.times / any.times : s.latency;
             if (laps && startups_ == 0) add_lap(domain, s);
-            end_positions(s.latency * any.startups * s.times / any.times, busiest * s.times);
+            end_positions(startups, busiest * s.times);
             if (laps) startups_ = s.latency;
-            else startups_ += s.latency * any.startups * s.times / any.times;
+            else startups_ += startups;
             wire_ += busiest * s.times;
-            if (first.exchanges.size() == 1) s.at_once = 1, s.together = s.largest;
+            if (first.exchanges.size() == 1 && first.exchanges.front().moves == 0)
+                s.at_once = 1, s.together = s.largest;
             add_to_path(s);
             for (cursor& c : open) c.pass(s.times);
             std::erase_if(open, [](const cursor& c) { return c.now() == nullptr; });
@@ -175,13 +180,13 @@ private:
     }
 
     // Calls f(from, to, part, ends) for all messages of groups that run position by position, and for those of
-    // positions with samples where all do the same.
+    // positions with samples where all do the same. @param moved by how many positions messages are further on
     template <class F>
-    void for_each_message(const moving_group& g, const pattern& p, const exchange& e, F&& f) const {
+    void for_each_message(const moving_group& g, const pattern& p, const exchange& e, int moved, F&& f) const {
         const int size = g.who.size();
         for (const exchange::message& m : e.messages) {
             if (!p.circulant) {
-                f(m.from, m.to, m.part, ends{});
+                f(m.from + moved, m.to + moved, m.part, ends{});
                 continue;
             }
             for (const int position : sampled_) {
@@ -191,9 +196,11 @@ private:
         }
     }
 
-    void add_exchange(const moving_group& g, const exchange& e, step& s) {
+    void add_exchange(const cursor& c, step& s) {
+        const moving_group& g = *c.of;
+        const exchange& e = *c.now();
         const std::size_t first = busy_.size();
-        for_each_message(g, *g.how, e,
+        for_each_message(g, *g.how, e, c.moved(),
                          [&](int from, int to, double part, ends which) { add_message(g, from, to, part, s, which); });
         for (std::size_t i = first; i < busy_.size(); ++i)
             for (std::vector<end_use>* ends : {&sends_, &receives_})
@@ -223,7 +230,7 @@ private:
                 for (const exchange::message& each : e.messages)
                     leaving += each.part * (m - std::max(0, m - each.to) - std::max(0, m + each.to - n));
                 for (const bool inward : {false, true})
-                    load_link(phase_.rows.link(l, child, inward),
+                    load_link(phase_.rows.link(l, child, inward), l,
                               leaving * g.part * ratio_ * like(g, position, l, true));
             }
     }
@@ -238,7 +245,7 @@ private:
         for (end_use* of : {&sends_[at(from)], &receives_[at(to)]}) ++of->messages, of->part += sent;
         if (which.from) add_end(a, true, sent, level, s.times);
         if (which.to) add_end(b, false, sent, level, s.times);
-        load_links(g, from, to, sent, which);
+        load_links(g, from, to, level, sent, which);
     }
 
     // Adds messages that a rank sends or receives, if it is a sample.
@@ -252,16 +259,16 @@ private:
         load.memory += part * times * copy_time(level);
     }
 
-    // Adds what passes links.
-    void load_links(const moving_group& g, int from, int to, double part, ends which) {
+    // Adds what passes links. @param top the level at which the ends meet
+    void load_links(const moving_group& g, int from, int to, int top, double part, ends which) {
         int hops = 0, first_hop = 0;
-        phase_.rows.for_each_link(g.who.rank(from), g.who.rank(to), [&](int link, int row, bool at_end) {
+        phase_.rows.for_each_link(g.who.rank(from), g.who.rank(to), top, [&](int link, int row, bool at_end) {
             if (at_end ? !which.to : !which.from) return;
             const bool ring = phase_.rows.is_level(row) && level_at(row).ring;
             if (g.how->circulant && phase_.rows.is_level(row) && !ring) return;  // load_blocks
             // Where few positions speak for all, each of their links carries what all pass on around the ring.
             if (!which.to && ring) link = hops++ == 0 ? first_hop = link : first_hop;
-            load_link(link, part * like(g, at_end ? to : from, row, which.from && which.to));
+            load_link(link, row, part * like(g, at_end ? to : from, row, which.from && which.to));
         });
     }
     // Returns for how many members of groups like this one a member stands that use a link of a row together: of the
@@ -269,14 +276,14 @@ private:
     // a position stands for others that use the link, too.
     double like(const moving_group& g, int position, int row, bool alone) const {
         if (phase_.all_groups) return 1;
-        const auto at_position = std::ranges::find(g.sampled, position, &moving_group::member::position);
-        const moving_group::member& m = at_position == g.sampled.end() ? g.speaker : *at_position;
+        const auto next = std::ranges::lower_bound(g.sampled, position, {}, &moving_group::member::position);
+        const moving_group::member& m = next == g.sampled.end() || next->position != position ? g.speaker : *next;
         const double ratio = phase_.ranks.share_of_link(at(m.sample), row) / m.ranks_like;
         return std::max(std::min(1.0, g.like), g.like * (alone ? std::min(1.0, ratio) : ratio));
     }
-    void load_link(int link, double part) {
+    void load_link(int link, int row, double part) {
         if (part == 0) return;
-        if (now_[at(link)] == 0) touched_.push_back(link);
+        if (now_[at(link)] == 0) touched_.push_back({link, row});
         now_[at(link)] += part;
     }
 
@@ -284,9 +291,9 @@ private:
     double end_step(int times) {
         double busiest = 0;
         row_times_.assign(at(phase_.rows.count()), 0);
-        for (const int link : touched_) {
-            const int row = phase_.rows.row_of(link);
-            const double time = now_[at(link)] * made_.slowness[at(phase_.rows.level(row))] / phase_.rows.rate(link);
+        for (const auto& [link, row] : touched_) {
+            const double slowness = made_.slowness[at(phase_.rows.level(row))];
+            const double time = now_[at(link)] * slowness / phase_.rows.rate_of(link, row);
             busiest = std::max(busiest, time);
             row_times_[at(row)] = std::max(row_times_[at(row)], time);
             if (all_[at(link)] == 0) touched_ever_.push_back(link);
@@ -299,7 +306,7 @@ private:
 
     // Occupies the lanes of the positions that have taken part in a step.
     void end_positions(double startups, double wire) {
-        keep_different(busy_);
+        if (!held_wire_.empty()) keep_different(busy_);
         for (const int position : busy_) {
             if (at(position) >= held_wire_.size()) continue;  // a larger group than the first
             held_startups_[at(position)] += startups;
@@ -385,7 +392,7 @@ private:
         double parts = 0, messages = 0, vectors = 0, own = 0;
         for (const exchange& e : g.how->exchanges)
             for (const exchange::message& m : e.messages)
-                if (m.from == 0) parts += m.part * e.times, messages += e.times;
+                if (const int times = e.times_from_first(m); times > 0) parts += m.part * times, messages += times;
         for (const moving_group& each : domain) {
             vectors += each.part * each.like;
             if (each.who.contains(g.who.rank(0))) own += each.part;
@@ -452,12 +459,12 @@ private:
     void load_all(const moving_group& g, const provider_stage& all) {
         const bool in_nodes = first_level() < machine_.node_levels();
         std::vector<bool> carried(all.shared ? now_.size() : 0);
-        for_each_message(g, all.moves, all.moves.exchanges.front(), [&](int from, int to, double part, ends which) {
+        for_each_message(g, all.moves, all.moves.exchanges.front(), 0, [&](int from, int to, double part, ends which) {
             phase_.rows.for_each_link(g.who.rank(from), g.who.rank(to), [&](int link, int row, bool at_end) {
                 if ((at_end ? !which.to : !which.from) || (!phase_.rows.is_level(row) && in_nodes)) return;
                 if (all.shared && carried[at(link)]) return;
                 if (all.shared) carried[at(link)] = true;
-                load_link(link, part * g.part * like(g, at_end ? to : from, row, which.from && which.to));
+                load_link(link, row, part * g.part * like(g, at_end ? to : from, row, which.from && which.to));
             });
         });
     }
@@ -470,7 +477,7 @@ private:
         for (const moving_group& g : domain)
             for (const auto& [position, sample, ranks_like] : g.sampled) {
                 double& memory = loads_[at(sample)].memory;
-                if (!g.how->handed_over) memory += g.how->reduced[at(position)] * g.part * reduce_time(machine_);
+                if (!g.how->handed_over) memory += g.how->reduced_by(position) * g.part * reduce_time(machine_);
                 if (phase_.wire == wire_type::exact) continue;
                 const double own = 1.0 / g.who.size(), others = 1 - own;
                 memory += (phase_.down ? others + 2 * own : 2 * others) * g.part * reduce_time(machine_) / 2;
@@ -493,11 +500,12 @@ private:
 
     const stage_phase& phase_;
     const hierarchy& machine_;
-    double ratio_;                             // of what crosses links
-    std::vector<double>&now_, &all_;           // vectors through each link, in the step and altogether
-    std::vector<int> touched_, touched_ever_;  // links that the step uses, and any
-    std::vector<double> row_times_;            // of the busiest link of each row in the step [s/B]
-    std::vector<rank_load> loads_;             // by sample
+    double ratio_;                              // of what crosses links
+    std::vector<double>&now_, &all_;            // vectors through each link, in the step and altogether
+    std::vector<std::pair<int, int>> touched_;  // links that the step uses, and their rows
+    std::vector<int> touched_ever_;             // links that any step uses
+    std::vector<double> row_times_;             // of the busiest link of each row in the step [s/B]
+    std::vector<rank_load> loads_;              // by sample
     phase_load made_;
     double longest_path_ = 0;
     // Of the domain at hand.

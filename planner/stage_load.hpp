@@ -44,6 +44,7 @@ struct stage_phase {
     detail::provider by;
     wire_type wire = wire_type::exact;  ///< of what crosses links
     bool down = false;
+    bool one_by_one = false;   ///< ranks take part one after the other: on the way to or from a root
     bool all_groups = false;   ///< the groups are all there are, and not those of samples alone
     bool from_caller = false;  ///< stages in shared memory copy the vector first to where peers reach it
     bool in_scratch = false;   ///< the vector consists of blocks, which ranks copy to scratch memory and back

@@ -51,12 +51,12 @@ class communicator_core;
 ///
 /// * usage_error where a call is wrong in itself, differs between ranks, or where an earlier call has failed,
 /// * plan_error where the plan has no rules for the collective,
-/// * rank_failed_error where ranks have failed that this one waits for, within options::failure_timeout,
+/// * rank_failed_error where ranks have failed while this one waits (options::failure_timeout),
 /// * timeout_error where other ranks did not make the call within options::timeout,
 /// * transport_error where a library below failed.
 ///
-/// After a rank_failed_error, a timeout_error, a transport_error, or a usage_error for calls that differ, the
-/// communicator is broken: each later call throws usage_error.
+/// After one of the last three, a memory_error in a call, or a usage_error for calls that differ, the communicator is
+/// broken: each later call throws usage_error.
 class TERRACE_API communicator {
 public:
     communicator(communicator&&) noexcept;
@@ -400,7 +400,7 @@ public:
 
     /// Sends data to rank `to`, which may be this one. Returns when the buffer may be used again: for up to 8 KiB as a
     /// rule at once, for more when the receive has got it. docs/guides/messages.md says when a send waits.
-    /// @throws usage_error where it is wrong in itself; timeout_error, transport_error
+    /// @throws usage_error where it is wrong in itself; else as the collectives
     template <data_buffer S>
     void send(S&& data, int to, int tag = 0) {
         send(at(data), count_of(data), type_of<S>(), to, tag);
@@ -440,7 +440,7 @@ public:
     /// same count and type on every rank. Calls accept any other memory too, and ranks need not choose alike. Completes
     /// the calls in flight first. Where memory cannot be shared, the window is plain memory, and options::log receives
     /// a warning.
-    /// @throws usage_error if ranks differ; timeout_error, transport_error, memory_error
+    /// @throws usage_error if ranks differ; memory_error; else as the collectives
     template <data_element T>
     window<T> allocate(std::size_t count) {
         return {allocate_bytes(count, sizeof(T)), count};
@@ -452,7 +452,7 @@ public:
     /// One rank of the new communicator makes its plan, for the part of the machine that its ranks run on. The two
     /// communicators are independent: either may be destroyed first, and both may be used by turns, in the same order
     /// on all ranks. No call may be in flight.
-    /// @throws plan_error if no plan can be made; usage_error, timeout_error, transport_error as the collectives
+    /// @throws plan_error if no plan can be made; else as the collectives
     std::optional<communicator> split(int color, int key = 0);
 
     /// Makes a communicator of the ranks that run on the same machine node as this one, numbered as in split. A node is

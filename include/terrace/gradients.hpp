@@ -132,8 +132,8 @@ private:
 /// All functions throw
 ///
 /// * usage_error where a call is wrong in itself; nothing has changed then,
-/// * usage_error, timeout_error and transport_error as the collectives of communicator do; the reducer is broken then,
-///   and each later call throws usage_error.
+/// * what the collectives of communicator throw; the reducer is broken then, and each later call throws
+///   usage_error.
 class TERRACE_API gradient_reducer {
 public:
     /// Compares the list and the options over all ranks, lays out the buckets, and allocates their memory in windows.

@@ -33,7 +33,7 @@ public:
     }
 
     /// Moves all calls of the communicator along. Returns true if this one is complete.
-    /// @throws usage_error, timeout_error, transport_error as the call itself does; the request is then complete
+    /// @throws what the call itself does; the request is then complete
     bool test();
     /// Returns once the call is complete. @throws as test()
     void wait();

@@ -40,7 +40,7 @@ public:
     /// Takes the communicator's one lock, which guards all that it consists of. Empty where one thread alone makes
     /// calls and none drives them: options::threads and options::progress_thread.
     driver::lock hold() { return driver_ ? driver_->hold() : driver::lock{}; }
-    /// Says that there may be work that no caller waits for.
+    /// Says that there may be work that no caller waits for. The lock must be held.
     void wake() {
         if (driver_) driver_->wake();
     }

@@ -15,7 +15,7 @@ class call_runner;
 class failure_state;
 
 /// The states of a call in the queue. A call of one part that may begin at once, outside a group, has no object: it
-/// runs, and its request asks the engine. A call of two parts (uneven_call) always has an object.
+/// runs, and its request asks the engine. An uneven_call always has an object.
 ///
 ///     queued ---> comparing ---> running ---> done
 ///        ^            |             | |
@@ -23,7 +23,7 @@ class failure_state;
 ///        +------- another part -------+
 enum class call_state : std::uint8_t {
     queued,     ///< others begin before it, or its group is open
-    comparing,  ///< ranks compare it
+    comparing,  ///< ranks compare it, if they have to
     running,    ///< it has begun. It stays so where nothing is left to do when the engine has ended it: is_complete()
     done,       ///< it is complete
     failed,     ///< this rank alone cannot begin or end it, or begin its next part. Calls that differ between ranks do

@@ -77,7 +77,7 @@ private:
 
     parts with_;
     call_runner runner_;
-    call_queue queue_;  // of calls that do not begin when they are made
+    call_queue queue_;  // of calls that have to wait, and of uneven ones
     call_groups groups_;
     std::optional<device_setting> device_;
     std::unique_ptr<device_calls> on_device_;

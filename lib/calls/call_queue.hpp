@@ -10,7 +10,7 @@
 
 namespace terrace::detail {
 
-/// The calls that do not begin when they are made, by ticket: until they are over, and all requests have been told.
+/// The calls that have to wait, and all uneven ones, by ticket: until they are over, and all requests have been told.
 /// All ranks begin them in one order, each once ranks have compared it.
 class call_queue {
 public:

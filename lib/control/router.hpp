@@ -11,7 +11,7 @@ namespace terrace::detail {
 
 class control_service;
 
-/// Writes, reads and hands out the control messages of a communicator. Nobody else looks at their format.
+/// Hands out the control messages of a communicator, which control_service::say writes.
 class control_router {
 public:
     /// @param net must outlive this   @param table the services that the ranks know, the same on all of them

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include <fmt/format.h>
+
 #include "base/letters.hpp"
 
 namespace terrace::detail {
@@ -22,17 +24,19 @@ bool plain(std::string_view text) {
 
 }  // namespace
 
-std::string yaml_scalar(std::string_view text) {
-    if (plain(text)) return std::string(text);
-    std::string quoted = "\"";
+std::string yaml_scalar(std::string_view text) { return plain(text) ? std::string(text) : in_quotes(text); }
+
+std::string in_quotes(std::string_view text) {
+    std::string made = "\"";
     for (const char c : text) {
-        if (c == '"' || c == '\\') quoted += '\\';
-        if (c == '\n') quoted += "\\n";
-        else if (c == '\t') quoted += "\\t";
-        else if (c == '\r') quoted += "\\r";
-        else quoted += c;
+        if (c == '"' || c == '\\') made += '\\';
+        if (c == '\n') made += "\\n";
+        else if (c == '\t') made += "\\t";
+        else if (c == '\r') made += "\\r";
+        else if (const auto code = static_cast<unsigned char>(c); code < 0x20) made += fmt::format("\\u{:04x}", code);
+        else made += c;
     }
-    return quoted + '"';
+    return made + '"';
 }
 
 }  // namespace terrace::detail

@@ -24,6 +24,7 @@
 #include "base/descriptor.hpp"
 #include "base/keep_for_ever.hpp"
 #include "base/text_file.hpp"
+#include "base/yaml_scalar.hpp"
 
 namespace terrace::detail {
 
@@ -63,12 +64,6 @@ constexpr std::array metrics{
     metric{"terrace_limit_ratio", "gauge", "The least time that links allow for these calls, as a part of their time.",
            [](const sums& s) { return s.seconds > 0 ? s.limit / s.seconds : 0; }},
 };
-
-std::string in_quotes(std::string_view text) {
-    std::string made = "\"";
-    for (const char c : text) made += c == '"' || c == '\\' ? fmt::format("\\{}", c) : std::string(1, c);
-    return made + '"';
-}
 
 sums_by_labels sums_of(const rank_statistics& r) {
     sums_by_labels all;

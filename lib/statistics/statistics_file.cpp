@@ -16,6 +16,7 @@
 #include "base/collective.hpp"
 #include "base/document.hpp"
 #include "base/text_file.hpp"
+#include "base/yaml_scalar.hpp"
 
 namespace terrace::detail {
 
@@ -74,10 +75,11 @@ rank_statistics read_file(const fs::path& file) {
 std::string text_of(const rank_statistics& r) {
     const statistics& s = r.counted;
     std::string text = fmt::format(
-        "{{\"terrace_statistics\": {},\n \"communicator\": \"{}\", \"host\": \"{}\", \"plan\": \"{}\", \"rank\": {}, "
+        "{{\"terrace_statistics\": {},\n \"communicator\": {}, \"host\": {}, \"plan\": {}, \"rank\": {}, "
         "\"size\": {},\n"
         " \"calls_per_slice\": {},\n \"calls\": [",
-        statistics_format, r.communicator, r.host, r.plan, r.rank, r.size, s.calls_per_slice);
+        statistics_format, in_quotes(r.communicator), in_quotes(r.host), in_quotes(r.plan), r.rank, r.size,
+        s.calls_per_slice);
     std::string_view between;
     for (const statistics::calls_of_size& c : s.calls) {
         text += fmt::format(

@@ -22,6 +22,7 @@
 
 #include "base/descriptor.hpp"
 #include "base/keep_for_ever.hpp"
+#include "base/yaml_scalar.hpp"
 
 namespace terrace::detail {
 
@@ -65,25 +66,15 @@ private:
     descriptor file_;
 };
 
-// Names come from the program: what JSON does not allow in a string is left out.
-std::string json_text(std::string_view text) {
-    std::string plain;
-    for (char c : text)
-        if (c != '"' && c != '\\' && static_cast<unsigned char>(c) >= 0x20) plain.push_back(c);
-    return plain;
-}
-
 std::string name_line(std::string_view what, int process, int track, std::string_view name) {
-    return fmt::format(
-        ",\n{{\"ph\": \"M\", \"name\": \"{}\", \"pid\": {}, \"tid\": {}, \"args\": {{\"name\": \"{}\"}}}}", what,
-        process, track, name);
+    return fmt::format(",\n{{\"ph\": \"M\", \"name\": \"{}\", \"pid\": {}, \"tid\": {}, \"args\": {{\"name\": {}}}}}",
+                       what, process, track, in_quotes(name));
 }
 
 // Begins a line, which the caller ends.
 std::string slice_line(std::string_view name, int process, int track, double begin, double end) {
-    return fmt::format(
-        ",\n{{\"ph\": \"X\", \"name\": \"{}\", \"pid\": {}, \"tid\": {}, \"ts\": {:.3f}, \"dur\": {:.3f}", name,
-        process, track, begin, end - begin);
+    return fmt::format(",\n{{\"ph\": \"X\", \"name\": {}, \"pid\": {}, \"tid\": {}, \"ts\": {:.3f}, \"dur\": {:.3f}",
+                       in_quotes(name), process, track, begin, end - begin);
 }
 
 // Calls that are in flight together have tracks of their own: each gets the first set that is free again.
@@ -120,11 +111,12 @@ std::string dump_of(const traced_rank& of, const std::vector<std::string>& waits
     ::gethostname(host.data(), host.size() - 1);
     const std::chrono::duration<double, std::micro> now = std::chrono::system_clock::now().time_since_epoch();
     std::string text = fmt::format(
-        "{{\n  \"rank\": {},\n  \"host\": \"{}\",\n  \"pid\": {},\n  \"communicator\": {},\n  \"time_us\": {:.0f},\n"
+        "{{\n  \"rank\": {},\n  \"host\": {},\n  \"pid\": {},\n  \"communicator\": {},\n  \"time_us\": {:.0f},\n"
         "  \"waits_for\": [",
-        of.rank, host.data(), ::getpid(), of.communicator, now.count());
+        of.rank, in_quotes(host.data()), ::getpid(), of.communicator, now.count());
     const char* between = "";
-    for (const std::string& line : waits) text += fmt::format("{}\n    \"{}\"", std::exchange(between, ","), line);
+    for (const std::string& line : waits)
+        text += fmt::format("{}\n    {}", std::exchange(between, ","), in_quotes(line));
     text += "\n  ],\n  \"events\": [";
     between = "";
     for (const traced_event& e : events)
@@ -169,8 +161,8 @@ void append_trace(const std::filesystem::path& file, const traced_rank& of, std:
     for (const traced_span& s : spans) {
         const auto [row, is_new] =
             rows.try_emplace(s.track, first_track + static_cast<int>(tracks.size() + rows.size()));
-        if (is_new) text += name_line("thread_name", of.process, row->second, json_text(s.track));
-        text += slice_line(json_text(s.name), of.process, row->second, s.begin, s.end) + "}";
+        if (is_new) text += name_line("thread_name", of.process, row->second, s.track);
+        text += slice_line(s.name, of.process, row->second, s.begin, s.end) + "}";
     }
     const locked_file out(file);
     const off_t end = out.size() - static_cast<off_t>(trace_end.size());

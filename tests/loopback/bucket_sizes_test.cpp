@@ -110,7 +110,7 @@ TEST(gradient_trace, has_rows_for_gradients_buckets_and_iterations) {
         if (e["ph"] == "X") {
             const std::string track = tracks.at({e["pid"], e["tid"]});
             ++slices[track.substr(0, track.find(','))];
-            EXPECT_TRUE(track != "gradients" || e["name"] == "first layer" || e["name"] == "b") << e;
+            EXPECT_TRUE(track != "gradients" || e["name"] == "first \"layer\"" || e["name"] == "b") << e;
             EXPECT_GE(e["dur"], 0);
         }
     EXPECT_EQ(slices["gradients"], 2 * 3 * 2);

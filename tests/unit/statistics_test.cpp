@@ -103,10 +103,13 @@ TEST(statistics_files, come_back_as_they_were_and_are_refused_with_the_place) {
     const temporary_directory folder;
     job all(2);
     all.wait(1, 0, 7, 0.25);
+    all.files[1].host = "a\\b";
+    all.files[1].plan = "my \"best\" plan";
     for (const rank_statistics& f : all.files) write_statistics(folder.path(), f);
     const std::vector<rank_statistics> read = read_statistics(folder.path());
     ASSERT_EQ(read.size(), 2u);
     EXPECT_EQ(text_of(read[1]), text_of(all.files[1]));
+    EXPECT_EQ(read[1].host + ", " + read[1].plan, "a\\b, my \"best\" plan");
 
     const auto refused = [&](const std::string& text) {
         const auto file = folder.path() / "1a-0.1.json";

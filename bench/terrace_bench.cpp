@@ -195,7 +195,7 @@ bool are_lone_processes(const world& w) {
 
 // TERRACE_BOOTSTRAP says that ranks meet without MPI.
 std::unique_ptr<world> open_world(int& argc, char**& argv) {
-    if (value_in(process_environment(), "TERRACE_BOOTSTRAP") == nullptr)
+    if (value_in(process_environment(), "TERRACE_BOOTSTRAP").empty())
         if (auto by_mpi = world_over_mpi(argc, argv)) return by_mpi;
     return world_over_ucx();
 }

@@ -50,7 +50,7 @@ public:
                                     .rounds = {},
                                     .queues = lanes,
                                     .mpi = true,
-                                    .host = nccl_host_in(process_environment())})),
+                                    .host = std::string(value_in(process_environment(), "NCCL_HOSTID"))})),
           out_(net_->allocate(stream_message)),
           in_(net_->allocate(stream_message)),
           host_(net_->allocate_host(2 * lane_message * lanes)) {}

@@ -5,9 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cmath>
 #include <cstdio>
-#include <cstring>
+#include <limits>
 #include <optional>
 
 #include <fmt/format.h>
@@ -15,6 +14,7 @@
 #include <terrace/error.hpp>
 
 #include "base/edit_distance.hpp"
+#include "base/find_name.hpp"
 #include "base/sized_modes.hpp"
 #include "base/units.hpp"
 
@@ -23,12 +23,6 @@ namespace terrace::detail {
 namespace {
 
 constexpr std::string_view prefix = "TERRACE_";
-
-// Returns nothing for an empty variable, so that a script can switch one off.
-std::string_view value_of(std::string_view entry, std::string_view name) {
-    const bool is_it = entry.starts_with(name) && entry.substr(name.size()).starts_with('=');
-    return is_it ? entry.substr(name.size() + 1) : std::string_view{};
-}
 
 void write_line(std::string_view level, std::string_view line) {
     const std::string text = fmt::format("terrace: {}: {}\n", level, line);
@@ -39,90 +33,79 @@ constexpr std::array<std::string_view, 3> level_names{"warn", "info", "debug"};
 constexpr std::array<std::string_view, 3> check_names{"off", "first", "every"};
 constexpr std::array<std::string_view, 2> placement_names{"by-node", "anywhere"};
 
-template <std::size_t N>
-std::optional<int> index_in(const std::array<std::string_view, N>& names, std::string_view text) {
-    const auto found = std::find(names.begin(), names.end(), text);
-    if (found == names.end()) return {};
-    return static_cast<int>(found - names.begin());
+// Reads a whole number, or one of floats, from `least` to `most`.
+template <class Number>
+bool read_number(std::string_view value, Number& to, Number least, Number most = std::numeric_limits<Number>::max()) {
+    Number number = 0;
+    const auto [end, problem] = std::from_chars(value.data(), value.data() + value.size(), number);
+    if (problem != std::errc{} || end != value.data() + value.size() || !(number >= least && number <= most))
+        return false;
+    to = number;
+    return true;
+}
+
+template <class Enum, std::size_t N>
+bool read_name(std::string_view value, Enum& to, const std::array<std::string_view, N>& names) {
+    const std::optional<Enum> found = find_name<Enum>(names, value);
+    if (found) to = *found;
+    return found.has_value();
+}
+
+bool read(std::string_view value, std::string& to) { return to = value, true; }
+bool read(std::string_view value, std::filesystem::path& to) { return to = value, true; }
+bool read(std::string_view value, options::checking& to) { return read_name(value, to, check_names); }
+bool read(std::string_view value, options::placement& to) { return read_name(value, to, placement_names); }
+bool read(std::string_view value, bool& to) {
+    to = value == "on";
+    return to || value == "off";
+}
+bool read(std::string_view value, std::chrono::duration<double>& to) {
+    double seconds = 0;
+    const bool is_right = read_number(value, seconds, 0.0, 1e9);
+    if (is_right) to = std::chrono::duration<double>(seconds);
+    return is_right;
+}
+bool read(std::string_view value, std::size_t& to) {
+    const std::optional<std::int64_t> bytes = parse_bytes(value);
+    if (bytes) to = static_cast<std::size_t>(*bytes);
+    return bytes.has_value();
+}
+bool read(std::string_view value, port_range& to) {
+    const std::size_t dash = std::min(value.find('-'), value.size());
+    const std::string_view last = dash < value.size() ? value.substr(dash + 1) : value;
+    return read_number(value.substr(0, dash), to.first, 1) && read_number(last, to.last, to.first, 65535);
+}
+
+template <auto Member>
+bool set(options& o, std::string_view value) {
+    return read(value, o.*Member);
+}
+
+template <auto Member, int least>
+bool set_from(options& o, std::string_view value) {
+    return read_number(value, o.*Member, least);
 }
 
 bool set_log(options& o, std::string_view value) {
     o.log = nullptr;
+    log_level most{};
     if (value == "off") return true;
-    const std::optional<int> most = index_in(level_names, value);
-    if (!most) return false;
+    if (!read_name(value, most, level_names)) return false;
     o.log = [most](log_level level, std::string_view line) {
-        const int number = static_cast<int>(level);
-        if (number <= *most) write_line(level_names[static_cast<std::size_t>(number)], line);
+        if (level <= most) write_line(level_names[static_cast<std::size_t>(level)], line);
     };
     return true;
 }
-
-// Sets a member that takes any text.
-template <auto Member>
-bool set_text(options& o, std::string_view value) {
-    o.*Member = value;
-    return true;
-}
-
-bool set_seconds(std::chrono::duration<double>& time, std::string_view value) {
-    double seconds = 0;
-    const auto [end, problem] = std::from_chars(value.data(), value.data() + value.size(), seconds);
-    if (problem != std::errc{} || end != value.data() + value.size() || !(seconds >= 0) || seconds > 1e9) return false;
-    time = std::chrono::duration<double>(seconds);
-    return true;
-}
-
-bool set_timeout(options& o, std::string_view value) { return set_seconds(o.timeout, value); }
-bool set_failure_timeout(options& o, std::string_view value) { return set_seconds(o.failure_timeout, value); }
 
 bool set_bootstrap(options& o, std::string_view value) {
     o.bootstrap = value;
     return value == "pmix" || (value.starts_with("file:") && value.size() > 5);
 }
 
-bool set_number(int& number, std::string_view value, int least) {
-    const auto [end, problem] = std::from_chars(value.data(), value.data() + value.size(), number);
-    return problem == std::errc{} && end == value.data() + value.size() && number >= least;
-}
-
-bool set_ports(options& o, std::string_view value) {
-    const std::size_t dash = std::min(value.find('-'), value.size());
-    const std::string_view last = dash < value.size() ? value.substr(dash + 1) : value;
-    return set_number(o.ports.first, value.substr(0, dash), 1) && set_number(o.ports.last, last, o.ports.first) &&
-           o.ports.last <= 65535;
-}
-
-bool set_memory(options& o, std::string_view value) {
-    const std::optional<std::int64_t> bytes = parse_bytes(value);
-    if (bytes) o.memory = static_cast<std::size_t>(*bytes);
-    return bytes.has_value();
-}
-
-bool set_rank(options& o, std::string_view value) { return set_number(o.rank, value, 0); }
-bool set_reproducible(options& o, std::string_view value) {
-    o.reproducible = value == "on";
-    return value == "on" || value == "off";
-}
 bool set_wire(options& o, std::string_view value) {
-    const auto [end, problem] = std::from_chars(value.data(), value.data() + value.size(), o.wire_error);
-    const bool is_limit = problem == std::errc{} && end == value.data() + value.size() && o.wire_error > 0;
-    if (!is_limit) o.wire_error = 0;
-    o.rounds_on_wire = is_limit || value == "on";
-    return is_limit || value == "on" || value == "off";
-}
-bool set_size(options& o, std::string_view value) { return set_number(o.size, value, 1); }
-
-bool set_check(options& o, std::string_view value) {
-    const std::optional<int> level = index_in(check_names, value);
-    if (level) o.check = static_cast<options::checking>(*level);
-    return level.has_value();
-}
-
-bool set_placement(options& o, std::string_view value) {
-    const std::optional<int> where = index_in(placement_names, value);
-    if (where) o.place = static_cast<options::placement>(*where);
-    return where.has_value();
+    o.wire_error = 0;
+    const bool is_limit = read_number(value, o.wire_error, std::numeric_limits<double>::min());
+    return (o.rounds_on_wire = is_limit) || read(value, o.rounds_on_wire);
 }
 
 // Variables of the drop-in, which reads them itself: pmpi/settings.cpp.
@@ -138,28 +121,30 @@ constexpr std::array variables{
     variable{"TERRACE_BOOTSTRAP", "", "pmix or file:DIRECTORY",
              "where ranks find one another without MPI; not set: pmix", set_bootstrap},
     variable{"TERRACE_CHECK", "first", "off, first or every",
-             "when the calls of all ranks are compared: never, at the first of each shape, always", set_check},
+             "when the calls of all ranks are compared: never, at the first of each shape, always",
+             set<&options::check>},
     variable{"TERRACE_DUMP", "", "a file name, completed by .RANK.json",
-             "where a rank writes what it did last, when a call times out and on SIGUSR1",
-             set_text<&options::dump_file>},
+             "where a rank writes what it did last, when a call times out and on SIGUSR1", set<&options::dump_file>},
     variable{"TERRACE_FAILURE_TIMEOUT", "10", "seconds from 0 to 1e9; 0: nobody looks",
-             "how long a rank that waits may take to find that another has failed", set_failure_timeout},
+             "how long a rank that waits may take to find that another has failed", set<&options::failure_timeout>},
     variable{"TERRACE_GPU_MODULE", "", "a file name", "the module for device buffers, where it is not found by itself",
-             set_text<&options::gpu_module>},
+             set<&options::gpu_module>},
     variable{"TERRACE_LOG", "warn", "off, warn, info or debug", "what is written to standard error", set_log},
     variable{"TERRACE_MEMORY", "128 MiB", "bytes, as 64 MiB",
-             "the most memory that a communicator keeps for calls to come: programs and scratch", set_memory},
+             "the most memory that a communicator keeps for calls to come: programs and scratch",
+             set<&options::memory>},
     variable{"TERRACE_METRICS", "", "a file name, as NAME.prom",
-             "where the ranks of a node keep metrics for Prometheus' node_exporter", set_text<&options::metrics_file>},
+             "where the ranks of a node keep metrics for Prometheus' node_exporter", set<&options::metrics_file>},
     variable{"TERRACE_MPI_MODULE", "", "a file name", "the module for MPI, where it is not found by itself",
-             set_text<&options::mpi_module>},
+             set<&options::mpi_module>},
     variable{"TERRACE_PLACEMENT", "by-node", "by-node or anywhere",
-             "where ranks must run: on the plan's nodes, or anywhere, to try a plan on one machine", set_placement},
+             "where ranks must run: on the plan's nodes, or anywhere, to try a plan on one machine",
+             set<&options::place>},
     variable{"TERRACE_PLAN", "", "a plan file",
              "the plan of communicators that are created without one; not set: they make one",
-             set_text<&options::plan_file>},
+             set<&options::plan_file>},
     variable{"TERRACE_PLAN_CACHE", "", "a directory",
-             "where plans that jobs make are kept for the next job on such a machine", set_text<&options::plan_cache>},
+             "where plans that jobs make are kept for the next job on such a machine", set<&options::plan_cache>},
     variable{"TERRACE_PMPI", "auto", drop_in_modes,
              "under the drop-in for MPI, who runs collectives: whoever is faster, Terrace, or MPI", is_drop_in_mode},
     drop_in_mode_of("TERRACE_PMPI_ALLGATHER"),
@@ -178,23 +163,27 @@ constexpr std::array variables{
              leave_to_the_drop_in},
     drop_in_mode_of("TERRACE_PMPI_SCATTER"),
     variable{"TERRACE_PORTS", "", "FIRST-LAST, from 1 to 65535",
-             "the ports at which ranks listen, of lifelines and of UCX; not set: the kernel chooses", set_ports},
+             "the ports at which ranks listen, of lifelines and of UCX; not set: the kernel chooses",
+             set<&options::ports>},
     variable{"TERRACE_PROFILE", "", "a directory", "where rank 0 writes what calls took, for terrace plan --profile",
-             set_text<&options::profile_directory>},
-    variable{"TERRACE_RANK", "", "a number from 0 on", "this rank, where ranks meet in a directory", set_rank},
+             set<&options::profile_directory>},
+    variable{"TERRACE_RANK", "", "a number from 0 on", "this rank, where ranks meet in a directory",
+             set_from<&options::rank, 0>},
     variable{"TERRACE_REPRODUCIBLE", "off", "off or on", "whether results have the same bits whatever the plan",
-             set_reproducible},
-    variable{"TERRACE_SIZE", "", "a number from 1 on", "how many ranks meet in a directory", set_size},
+             set<&options::reproducible>},
+    variable{"TERRACE_SIZE", "", "a number from 1 on", "how many ranks meet in a directory",
+             set_from<&options::size, 1>},
     variable{"TERRACE_STATISTICS", "", "a directory",
              "where each rank writes what its calls took and whom it waited for, for terrace report",
-             set_text<&options::statistics_directory>},
+             set<&options::statistics_directory>},
     variable{"TERRACE_TIMEOUT", "600", "seconds from 0 to 1e9; 0 waits for ever",
-             "how long each call may wait for other ranks; not set: under the drop-in for ever", set_timeout},
+             "how long each call may wait for other ranks; not set: under the drop-in for ever",
+             set<&options::timeout>},
     variable{"TERRACE_TOPOLOGY_ADDR", "", "SWITCH.SWITCH.NODE, and after a blank what each is",
              "where the node is in the network, for plans made at creation; not set: what Slurm says",
-             set_text<&options::topology_address>},
+             set<&options::topology_address>},
     variable{"TERRACE_TRACE", "", "a file name", "where ranks write a Chrome trace of what they did",
-             set_text<&options::trace_file>},
+             set<&options::trace_file>},
     variable{"TERRACE_WIRE", "off", "off, on, or the most error, above 0",
              "whether sums of floats are rounded to the wire types of the plan", set_wire},
 };
@@ -214,29 +203,29 @@ std::string unknown(std::string_view name) {
 
 std::span<const variable> environment_variables() noexcept { return variables; }
 
-const char* value_in(std::span<const std::string> environment, std::string_view name) noexcept {
-    for (const std::string& entry : environment)
-        if (const std::string_view value = value_of(entry, name); !value.empty()) return value.data();
-    return nullptr;
+std::string_view value_in(std::span<const std::string> environment, std::string_view name) noexcept {
+    const std::size_t end = name.size();
+    for (const std::string_view entry : environment)
+        if (entry.size() > end + 1 && entry[end] == '=' && entry.starts_with(name)) return entry.substr(end + 1);
+    return {};
 }
 
 std::string slurm_address_in(std::span<const std::string> environment) {
-    const char* address = value_in(environment, "SLURM_TOPOLOGY_ADDR");
-    const char* pattern = value_in(environment, "SLURM_TOPOLOGY_ADDR_PATTERN");
-    return address == nullptr ? "" : pattern == nullptr ? address : fmt::format("{} {}", address, pattern);
+    const std::string_view address = value_in(environment, "SLURM_TOPOLOGY_ADDR");
+    const std::string_view pattern = value_in(environment, "SLURM_TOPOLOGY_ADDR_PATTERN");
+    return address.empty() || pattern.empty() ? std::string(address) : fmt::format("{} {}", address, pattern);
 }
 
 options options_from(std::span<const std::string> environment, std::vector<std::string>& warnings) {
     options o;
     for (const variable& v : variables) {
-        const char* set = value_in(environment, v.name);
-        if (set == nullptr && v.fallback.empty()) continue;
-        if (!v.apply(o, set != nullptr ? set : v.fallback))
-            throw input_error("environment", 0, 0, fmt::format("{} is \"{}\"; allowed: {}", v.name, set, v.allowed));
+        const std::string_view own = value_in(environment, v.name), value = own.empty() ? v.fallback : own;
+        if (!value.empty() && !v.apply(o, value))
+            throw input_error("environment", 0, 0, fmt::format("{} is \"{}\"; allowed: {}", v.name, value, v.allowed));
     }
     if (o.topology_address.empty()) o.topology_address = slurm_address_in(environment);
     for (const std::string_view name : {"OMPI_MCA_orte_enable_recovery", "OMPI_MCA_mpi_ft_enable"})
-        if (const char* set = value_in(environment, name)) o.outlives_deaths |= set == std::string_view("1");
+        o.outlives_deaths |= value_in(environment, name) == "1";
     for (const std::string& entry : environment) {
         const std::string_view name = std::string_view(entry).substr(0, entry.find('='));
         const auto is_it = [&](const variable& v) { return v.name == name; };
@@ -260,9 +249,9 @@ plan load_plan(const options& o) {
 // and MPICH: a program of Open MPI that MPICH has started says of itself that it is rank 0 of 1.
 launch launch_of(std::span<const std::string> environment) noexcept {
     const auto number = [&](std::string_view name) {
-        const char* text = value_in(environment, name);
+        const std::string_view text = value_in(environment, name);
         int n = 0;
-        if (text != nullptr) std::from_chars(text, text + std::strlen(text), n);
+        std::from_chars(text.data(), text.data() + text.size(), n);
         return n;
     };
     const launch open{number("OMPI_COMM_WORLD_SIZE"), number("OMPI_COMM_WORLD_RANK")};
@@ -272,16 +261,11 @@ launch launch_of(std::span<const std::string> environment) noexcept {
 }
 
 bool is_first_rank(std::span<const std::string> environment) noexcept {
-    if (const char* rank = value_in(environment, "TERRACE_RANK")) return std::string_view(rank) == "0";
+    if (const auto rank = value_in(environment, "TERRACE_RANK"); !rank.empty()) return rank == "0";
     if (const launch by = launch_of(environment); by.processes > 0) return by.rank == 0;
     for (const std::string_view name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", "RANK"})
-        if (const char* rank = value_in(environment, name)) return std::string_view(rank) == "0";
+        if (const auto rank = value_in(environment, name); !rank.empty()) return rank == "0";
     return true;
-}
-
-std::string nccl_host_in(std::span<const std::string> environment) {
-    const char* host = value_in(environment, "NCCL_HOSTID");
-    return host != nullptr ? host : "";
 }
 
 std::vector<std::string> process_environment() {

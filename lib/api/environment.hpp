@@ -47,12 +47,9 @@ launch launch_of(std::span<const std::string> environment) noexcept;
 /// Returns options::topology_address as Slurm tells it; empty where it does not.
 std::string slurm_address_in(std::span<const std::string> environment);
 
-/// Returns nccl_setting::host, which NCCL_HOSTID says; empty where it does not.
-std::string nccl_host_in(std::span<const std::string> environment);
-
 /// Returns the environment of this process as "NAME=value".
 std::vector<std::string> process_environment();
-/// Returns the value of a variable in a list of "NAME=value"; null if it is not set or empty.
-const char* value_in(std::span<const std::string> environment, std::string_view name) noexcept;
+/// Returns the value of a variable in a list of "NAME=value"; empty if it is not set: so a script can switch one off.
+std::string_view value_in(std::span<const std::string> environment, std::string_view name) noexcept;
 
 }  // namespace terrace::detail

@@ -81,9 +81,9 @@ std::vector<bundle_file> bundle_files(const std::function<std::string()>& findin
     add("system.txt", system_text);
     add("machine.yaml", [] { return write_cluster(this_machine(usable_hardware().parts, "")); });
     add("environment.txt", [&] { return reported_variables(environment); });
-    if (const char* set = value_in(environment, "TERRACE_PLAN"); plan.empty() && set != nullptr) plan = set;
+    if (plan.empty()) plan = value_in(environment, "TERRACE_PLAN");
     if (!plan.empty()) add("plan.yaml", [&] { return read_text(plan, most_bytes); });
-    if (const char* set = value_in(environment, "TERRACE_DUMP"); dumps.empty() && set != nullptr)
+    if (const auto set = value_in(environment, "TERRACE_DUMP"); dumps.empty() && !set.empty())
         dumps = std::filesystem::absolute(set).parent_path();
     if (!dumps.empty())
         add("dumps/verdict.txt", [&] {

@@ -136,8 +136,7 @@ finding locked_memory() {
 // As ranks see them, without what only other hosts show.
 std::vector<network_interface> interfaces() {
     const std::vector<std::string> environment = process_environment();
-    const char* chosen = value_in(environment, "UCX_NET_DEVICES");
-    return judged(own_interfaces(), {.chosen = chosen != nullptr ? chosen : ""});
+    return judged(own_interfaces(), {.chosen = value_in(environment, "UCX_NET_DEVICES")});
 }
 
 finding networks() {
@@ -231,8 +230,8 @@ finding started_by() {
     const std::vector<std::string> environment = process_environment();
     const int ranks = launch_of(environment).processes;
     if (ranks == 0) return good("launcher", "not started by mpirun or srun");
-    const bool is_open_mpi = value_in(environment, "OMPI_COMM_WORLD_SIZE") != nullptr;
-    const bool is_hydra = !is_open_mpi && value_in(environment, "PMI_SIZE") != nullptr;
+    const bool is_open_mpi = !value_in(environment, "OMPI_COMM_WORLD_SIZE").empty();
+    const bool is_hydra = !is_open_mpi && !value_in(environment, "PMI_SIZE").empty();
     if (!is_open_mpi && !is_hydra) return good("launcher", fmt::format("srun, {} tasks", ranks));
     const std::string by =
         fmt::format("mpirun of {}, {} rank{}", is_open_mpi ? "Open MPI" : "MPICH", ranks, ranks == 1 ? "" : "s");
@@ -281,7 +280,7 @@ finding gpu_driver() {
 
 finding shared_gpus() {
     constexpr const char* what = "shared GPUs";
-    const std::string host = nccl_host_in(process_environment());
+    const std::string host(value_in(process_environment(), "NCCL_HOSTID"));
     if (host.empty()) return good(what, "ranks of a node that have the same GPU are refused");
     return noted(
         what,

@@ -50,8 +50,7 @@ backend module_backend(std::string_view name, const module_kind& kind, std::stri
 }
 
 std::vector<backend> backends_by(std::span<const std::string> environment) {
-    const char* module = value_in(environment, "TERRACE_GPU_MODULE");
-    const gpu_info gpus = look_for_gpus(module != nullptr ? module : "");
+    const gpu_info gpus = look_for_gpus(value_in(environment, "TERRACE_GPU_MODULE"));
     return {
         mpi_backend(),
         module_backend("ucx", module_for_ucx(),
@@ -92,11 +91,11 @@ findings look_around() {
     const std::vector<std::string> environment = process_environment();
     found.backends = backends_by(environment);
     for (const variable& v : environment_variables()) {
-        const char* set = value_in(environment, v.name);
+        const std::string_view set = value_in(environment, v.name);
         found.settings.push_back(
-            {&v, std::string(set != nullptr ? set : v.fallback), set != nullptr ? "environment" : "default"});
+            {&v, std::string(set.empty() ? v.fallback : set), set.empty() ? "default" : "environment"});
         const std::string slurm = slurm_address_in(environment);
-        if (v.name == "TERRACE_TOPOLOGY_ADDR" && set == nullptr && !slurm.empty())
+        if (v.name == "TERRACE_TOPOLOGY_ADDR" && set.empty() && !slurm.empty())
             found.settings.back() = {&v, slurm, "SLURM_TOPOLOGY_ADDR"};
     }
     try {

@@ -33,8 +33,7 @@ fs::path found_on_path(const std::string& name) {
     std::error_code none;
     if (name.find('/') != name.npos) return fs::exists(name, none) ? fs::path(name) : fs::path();
     const std::vector<std::string> environment = process_environment();
-    const char* path = value_in(environment, "PATH");
-    std::istringstream folders(path != nullptr ? path : "");
+    std::istringstream folders(std::string(value_in(environment, "PATH")));
     for (std::string folder; std::getline(folders, folder, ':');)
         if (fs::path file = fs::path(folder) / name; access(file.c_str(), X_OK) == 0) return file;
     return {};
@@ -86,7 +85,7 @@ std::map<std::string, std::string> variables_of(const run_command& c, const fs::
     std::map<std::string, std::string> all;
     const std::vector<std::string> environment = process_environment();
     for (const variable& v : environment_variables())
-        if (const char* value = value_in(environment, v.name)) all[std::string(v.name)] = value;
+        if (const auto value = value_in(environment, v.name); !value.empty()) all[std::string(v.name)] = value;
     if (!c.plan.empty()) all["TERRACE_PLAN"] = fs::absolute(c.plan).string();
     if (!c.report.empty())
         all["TERRACE_PMPI_REPORT"] = c.report == "-" ? "/dev/stdout" : fs::absolute(c.report).string();

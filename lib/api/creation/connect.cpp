@@ -34,9 +34,7 @@ void agree(connection& all, const std::string& plan_id, const options& o, std::s
                     by_node ? "by node" : "anywhere", to_string(o.check), o.failure_timeout.count(),
                     o.shared_memory ? "" : ", no shared memory", o.progress_thread ? ", progress thread" : "",
                     o.reproducible ? ", reproducible" : "", o.rounds_on_wire ? ", rounds on the wire" : "", also));
-    const std::vector<std::string> environment = process_environment();
-    const char* chosen = value_in(environment, "UCX_NET_DEVICES");
-    all.interfaces = interfaces_between(all.ranks, chosen != nullptr ? chosen : "");
+    all.interfaces = interfaces_between(all.ranks, value_in(process_environment(), "UCX_NET_DEVICES"));
     all.watch = watch_ranks(all, o);
 }
 

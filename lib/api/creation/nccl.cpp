@@ -40,13 +40,15 @@ const gpu_runtime& need_runtime_on_all(const options& o, team& ranks, const std:
 }
 
 // Devices are dealt to the ranks of a node in turn, where none is asked for.
-int device_of(int asked, team& ranks, const gpu_runtime& gpu) {
-    if (asked != nccl::device_by_rank) return asked;
+device_setting setting_of(int asked, team& ranks, const gpu_runtime& gpu) {
+    device_setting on{&gpu, asked, std::string(value_in(process_environment(), "NCCL_HOSTID"))};
+    if (asked != nccl::device_by_rank) return on;
     const std::vector<int> nodes = ranks.nodes();
     const auto me = nodes.begin() + ranks.rank();
     int devices = 0;
-    if (gpu.device_count(&devices) != 0 || devices == 0) return 0;  // which the transport finds out and reports
-    return static_cast<int>(std::count(nodes.begin(), me, *me)) % devices;
+    const bool known = gpu.device_count(&devices) == 0 && devices > 0;  // else the transport finds out and reports
+    on.number = known ? static_cast<int>(std::count(nodes.begin(), me, *me)) % devices : 0;
+    return on;
 }
 
 constexpr std::string_view also = ", device buffers";
@@ -70,8 +72,7 @@ communicator create_by(connection all, int device, const options& o, const Plan&
     const int rank = all.ranks.rank();
     planned with = connect(std::move(all), p..., o, also);
     expect_threads(with.by, *with.net.net, with.net.ranks);
-    const device_setting on{&gpu, device_of(device, with.net.ranks, gpu), nccl_host_in(process_environment())};
-    return make_communicator(with.by, std::move(with.net), rank, o, on);
+    return make_communicator(with.by, std::move(with.net), rank, o, setting_of(device, with.net.ranks, gpu));
 }
 
 }  // namespace
@@ -86,8 +87,7 @@ void use_device(communicator_core& on, int number, const gpu_runtime* gpu) {
     const options& o = on.settings();
     if (gpu == nullptr) gpu = &need_runtime_on_all(o, ranks, on.ranks().callers);
     expect_threads(on.planned(), *on.net().base().net, ranks);
-    on.calls().use_device({gpu, device_of(number, ranks, *gpu), nccl_host_in(process_environment())},
-                          most_lanes(data_of(on.planned())));
+    on.calls().use_device(setting_of(number, ranks, *gpu), most_lanes(data_of(on.planned())));
     if (o.log && on.ranks().own == 0) o.log(log_level::info, fmt::format("use_device: {}", on.transports()));
 }
 

@@ -58,9 +58,8 @@ team meet_by_launcher(const options& o) {
         const auto& pmix = load<pmix_module>(module_for_pmix(), "pmix");
         launched_ranks all = pmix.join(o.timeout);
         team first(all.boot, all.rank, all.size);
-        const std::vector<std::string> environment = process_environment();
-        const char* chosen = value_in(environment, "UCX_NET_DEVICES");
-        const std::vector<network_interface> at = interfaces_between(first, chosen != nullptr ? chosen : "");
+        const std::vector<network_interface> at =
+            interfaces_between(first, value_in(process_environment(), "UCX_NET_DEVICES"));
         const std::vector<std::string> reached = first.exchange(used(at).empty() ? "" : "yes");
         if (std::find(reached.begin(), reached.end(), "") != reached.end()) return first;
         *met = {std::make_shared<socket_bootstrap>(first, at, o.ports), all.rank, all.size};
@@ -88,8 +87,7 @@ team meet(const options& o) {
 
 // Returns true where UCX may use TCP, by the user's own variables. It warns of settings that nothing uses.
 bool may_use_tcp(const std::vector<std::string>& environment) {
-    const char* listed = value_in(environment, "UCX_TLS");
-    const std::string_view transports = listed != nullptr ? listed : "all";
+    const std::string_view listed = value_in(environment, "UCX_TLS"), transports = listed.empty() ? "all" : listed;
     const auto names = [&](std::string_view name) {
         return fmt::format(",{},", transports.substr(transports.starts_with('^'))).find(fmt::format(",{},", name)) !=
                std::string::npos;
@@ -118,14 +116,13 @@ std::string devices_for(const planned& with, const options& o) {
 // What Terrace prefers, unless the user has said otherwise in UCX's own variables.
 void prefer(ucx_settings& settings, const std::vector<std::string>& environment, const char* variable, const char* name,
             const std::string& value) {
-    if (!value.empty() && value_in(environment, variable) == nullptr) settings.emplace_back(name, value);
+    if (!value.empty() && value_in(environment, variable).empty()) settings.emplace_back(name, value);
 }
 
 ucx_settings settings_for(const planned& with, const options& o) {
     ucx_settings settings;
     const std::vector<std::string> environment = process_environment();
-    const char* chosen = value_in(environment, "UCX_NET_DEVICES");
-    const std::string devices = chosen == nullptr ? devices_for(with, o) : "";
+    const std::string devices = value_in(environment, "UCX_NET_DEVICES").empty() ? devices_for(with, o) : "";
     prefer(settings, environment, "UCX_NET_DEVICES", "NET_DEVICES", devices);
     // Where it is interfaces of IP, other transports of UCX are opened in vain: that takes a third of creation.
     if (!devices.empty()) prefer(settings, environment, "UCX_TLS", "TLS", "tcp,self");

@@ -24,7 +24,7 @@ namespace terrace::detail {
 struct device_setting {
     const gpu_runtime* gpu = nullptr;
     int number = 0;
-    std::string nccl_host = {};  ///< what tells hosts apart for NCCL: nccl_host_in
+    std::string nccl_host = {};  ///< what tells hosts apart for NCCL, which NCCL_HOSTID says; empty: it does not
 };
 
 /// The calls of a communicator whose buffers are on a device: put into queues there by the same plan.

@@ -6,12 +6,12 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <terrace/error.hpp>
 #include <terrace/ucx.hpp>
 #include <terrace/version.hpp>
 
+#include "base/hosts.hpp"
 #include "base/index.hpp"
 #include "base/wire.hpp"
 #include "bench/discover/contradictions.hpp"
@@ -31,12 +31,6 @@ namespace {
 
 constexpr int contradicted = 1, cannot_tell = 3;
 constexpr double time_of_any = 45, time_of_rank = 1;  // [s], the usual time limit
-
-std::string host_name() {
-    char name[256] = {};
-    gethostname(name, sizeof name - 1);
-    return name;
-}
 
 // By place of what was found, the place in the file: by the names of hosts where the file has those of all, else rank r
 // is at place r.

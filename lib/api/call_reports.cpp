@@ -1,6 +1,6 @@
 #include "api/call_reports.hpp"
 
-#include "api/creation/placement.hpp"
+#include "base/hosts.hpp"
 #include "plan/predicted_time.hpp"
 #include "statistics/metrics_file.hpp"
 

@@ -1,6 +1,9 @@
 #include "base/hosts.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdint>
 #include <optional>
@@ -147,6 +150,12 @@ std::string successor(const numbered& n) {
 }
 
 }  // namespace
+
+std::string host_name() {
+    std::array<char, 65> own{};  // Linux has no longer ones
+    if (::gethostname(own.data(), own.size() - 1) != 0) own = {};
+    return own.data();
+}
 
 std::vector<std::string> expand_hosts(std::string_view list, std::size_t most) { return expander(list, most).all(); }
 

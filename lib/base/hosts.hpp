@@ -11,6 +11,9 @@ namespace terrace::detail {
 
 inline constexpr std::size_t max_hosts = 250'000;
 
+/// Returns the name of this host; empty if the system does not tell.
+std::string host_name();
+
 /// The names in a host list as Slurm writes them, in order: "tux[0-3,7],login" is tux0 tux1 tux2 tux3 tux7 login. The
 /// numbers of a range have at least as many digits as its first. @throws usage_error saying what is wrong with the
 /// list, also if it has more than `most` names

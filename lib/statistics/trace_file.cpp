@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -21,6 +20,7 @@
 #include <terrace/error.hpp>
 
 #include "base/descriptor.hpp"
+#include "base/hosts.hpp"
 #include "base/keep_for_ever.hpp"
 #include "base/yaml_scalar.hpp"
 
@@ -107,13 +107,11 @@ constexpr std::string_view trace_end = "\n]\n";
 
 std::string dump_of(const traced_rank& of, const std::vector<std::string>& waits,
                     const std::vector<traced_event>& events) {
-    std::array<char, 256> host{};
-    ::gethostname(host.data(), host.size() - 1);
     const std::chrono::duration<double, std::micro> now = std::chrono::system_clock::now().time_since_epoch();
     std::string text = fmt::format(
         "{{\n  \"rank\": {},\n  \"host\": {},\n  \"pid\": {},\n  \"communicator\": {},\n  \"time_us\": {:.0f},\n"
         "  \"waits_for\": [",
-        of.rank, in_quotes(host.data()), ::getpid(), of.communicator, now.count());
+        of.rank, in_quotes(host_name()), ::getpid(), of.communicator, now.count());
     const char* between = "";
     for (const std::string& line : waits)
         text += fmt::format("{}\n    {}", std::exchange(between, ","), in_quotes(line));

@@ -23,6 +23,7 @@
 #include <fmt/ranges.h>
 
 #include "base/descriptor.hpp"
+#include "base/hosts.hpp"
 #include "transport/packed.hpp"
 
 namespace terrace::detail {
@@ -221,11 +222,9 @@ std::vector<network_interface> own_interfaces() {
 
 std::vector<network_interface> interfaces_between(team& ranks, std::string_view chosen) {
     std::vector<network_interface> own = own_interfaces();
-    std::array<char, 65> host{};  // Linux has no longer names
-    if (::gethostname(host.data(), host.size() - 1) != 0) host = {};
     packed text;
     text.add(this_network());
-    text.add(host.data());
+    text.add(host_name());
     std::vector<network_interface> offered = own;
     look_at_each(offered, chosen, false);
     for (const network_interface& i : used(offered))

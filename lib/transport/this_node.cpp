@@ -1,7 +1,5 @@
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include <array>
 #include <fstream>
 #include <map>
 #include <set>
@@ -11,19 +9,18 @@
 
 #include <fmt/format.h>
 
+#include "base/hosts.hpp"
 #include "transport/agreement.hpp"
 #include "transport/bootstrap.hpp"
 
 namespace terrace::detail {
 
 std::string this_node() {
-    std::array<char, 65> host{};  // Linux has no longer names
-    if (::gethostname(host.data(), host.size() - 1) != 0) host = {};
     std::string boot;
     std::getline(std::ifstream("/proc/sys/kernel/random/boot_id") >> std::ws, boot);
     struct stat memory {};
     if (::stat("/dev/shm", &memory) != 0) memory = {};
-    return fmt::format("{} {} {}", boot, memory.st_dev, host.data());
+    return fmt::format("{} {} {}", boot, memory.st_dev, host_name());
 }
 
 std::string memory_apart(std::span<const std::string> nodes) {

@@ -8,6 +8,7 @@
 #include <terrace/error.hpp>
 
 #include "api/creation/placement.hpp"
+#include "base/hosts.hpp"
 #include "support/refusal.hpp"
 #include "transport/loopback/loopback_transport.hpp"
 
@@ -85,7 +86,7 @@ TEST(places, ranks_are_put_in_the_plans_order) {
     loopback_world world(numbers{1});
     hierarchy h{{{.name = "node"}}, tree::uniform(numbers{1})};
     team one = world.join(0).ranks;
-    const std::string own = host_names(one).front();
+    const std::string own = host_name();
     h.hosts = {own};
     EXPECT_EQ(in_places(one, h, options::placement::by_node).size(), 1);
     h.hosts = {own + "x"};

@@ -1,15 +1,13 @@
 #include "tools/terrace/commands.hpp"
 
-#include <array>
 #include <filesystem>
 #include <string>
 #include <utility>
 
-#include <unistd.h>
-
 #include <fmt/format.h>
 
 #include "base/document.hpp"
+#include "base/hosts.hpp"
 #include "tools/common/output.hpp"
 #include "tools/common/output_file.hpp"
 #include "topology/describe.hpp"
@@ -20,11 +18,6 @@
 namespace terrace::detail {
 
 namespace {
-
-std::string host_name() {
-    std::array<char, 256> name{};
-    return ::gethostname(name.data(), name.size() - 1) == 0 && name[0] != '\0' ? name.data() : "localhost";
-}
 
 // The node inside the cluster file, or as a file of its own beside it.
 std::string cluster_file(const topology& t, const std::string& xml, const detect_command& a) {
@@ -44,7 +37,9 @@ std::string cluster_file(const topology& t, const std::string& xml, const detect
 }  // namespace
 
 topology this_machine(hardware parts, const std::string& ranks) {
-    topology t = single_node(host_name(), place_ranks(std::move(parts), parse_rank_unit(ranks), "this machine"));
+    const std::string host = host_name();
+    topology t = single_node(host.empty() ? "localhost" : host,
+                             place_ranks(std::move(parts), parse_rank_unit(ranks), "this machine"));
     t.machine.hosts = {t.name};
     return t;
 }

@@ -15,6 +15,7 @@
 #include "api/creation/placement.hpp"
 #include "api/creation/plan_cache.hpp"
 #include "base/hash.hpp"
+#include "base/hosts.hpp"
 #include "plan/plan_access.hpp"
 #include "plan/plan_yaml.hpp"
 #include "planner/planner.hpp"

@@ -1,9 +1,6 @@
 #include "api/creation/placement.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
 #include <map>
 
 #include <fmt/format.h>
@@ -92,19 +89,12 @@ team in_places(team ranks, const hierarchy& machine, options::placement place) {
                         "start {0} ranks, or plan for this job (terrace plan --hosts, or no plan at all)",
                         machine.ranks(), shape_text(machine.shape), ranks.size()));
     if (place == options::placement::anywhere) return ranks;
-    const std::vector<std::string> hosts = machine.hosts.empty() ? std::vector<std::string>{} : host_names(ranks);
+    const std::vector<std::string> hosts =
+        machine.hosts.empty() ? std::vector<std::string>{} : ranks.exchange(host_name());
     const int mine = places_of(machine, ranks.nodes(), hosts, ranks.memory_apart())[at(ranks.rank())];
     return in_order(std::move(ranks), mine);
 }
 
 team in_order(team ranks, int place) { return *ranks.split(0, place); }
-
-std::string host_name() {
-    std::array<char, 65> own{};  // Linux has no longer ones
-    if (::gethostname(own.data(), own.size() - 1) != 0) own = {};
-    return own.data();
-}
-
-std::vector<std::string> host_names(team& ranks) { return ranks.exchange(host_name()); }
 
 }  // namespace terrace::detail

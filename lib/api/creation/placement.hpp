@@ -29,9 +29,4 @@ team in_places(team ranks, const hierarchy& machine, options::placement place);
 /// Returns the ranks in the order of their places. Collective.
 team in_order(team ranks, int place);
 
-/// Returns the name of this host; empty if the system does not tell.
-std::string host_name();
-/// Returns by rank the name of its host. Collective.
-std::vector<std::string> host_names(team& ranks);
-
 }  // namespace terrace::detail

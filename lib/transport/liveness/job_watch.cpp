@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include "base/hosts.hpp"
 #include "base/index.hpp"
 #include "transport/liveness/lifelines.hpp"
 #include "transport/liveness/process_watch.hpp"
@@ -44,7 +45,7 @@ self this_process(const network_interface& on) noexcept {
     self s;
     s.address = on.address;
     on.name.copy(s.interface.data(), s.interface.size() - 1);
-    if (::gethostname(s.host.data(), s.host.size() - 1) != 0) s.host = {};
+    host_name().copy(s.host.data(), s.host.size() - 1);
     struct stat space {};
     if (::stat("/proc/self/ns/pid", &space) == 0) s.pid_namespace = space.st_ino;
     s.pid = ::getpid();

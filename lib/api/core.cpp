@@ -7,14 +7,15 @@
 
 #include <fmt/format.h>
 
-#include "api/creation/log_line.hpp"
-#include "api/creation/placement.hpp"
-#include "api/creation/transport_setup.hpp"
+#include <terrace/version.hpp>
+
 #include "base/keep_for_ever.hpp"
-#include "plan/plan_access.hpp"
+#include "base/units.hpp"
 #include "plan/wire_limit.hpp"
 #include "schedule/slice.hpp"
 #include "schedule/stage_groups.hpp"
+#include "transport/shm/node_network.hpp"
+#include "transport/shm/shm_stages.hpp"
 
 namespace terrace::detail {
 
@@ -39,6 +40,46 @@ void expect_one_rounding(const options& o) {
             "options::reproducible and options::rounds_on_wire contradict each other: bits that are rounded on the "
             "wire depend on the "
             "plan; switch one of them off");
+}
+
+// Connects the ranks and prepares all that the plan's stages require: MPI communicators for stages of MPI's own
+// collectives, and shared memory for stages on a node. Collective. @throws transport_error
+std::unique_ptr<endpoint> equip(connection by, const plan_data& p, const options& o) {
+    if (o.shared_memory && by.memory && by.net->traits().by_node_memory)
+        by.net = with_node_messages(std::move(by.net), by.memory);
+    auto made =
+        std::make_unique<endpoint>(std::move(by), engine::request_slots(most_lanes(p)) + point_to_point::wire_slots);
+    connection& on = made->base();
+    if (const std::vector<std::vector<int>> groups = mpi_groups(p); !groups.empty())
+        made->stages().add(on.net->own_collectives(on.ranks, groups, lane_slots(p)));
+    if (o.shared_memory && on.memory)
+        made->stages().add(make_shm_stages(on, lane_slots(p), static_cast<std::size_t>(slot_bytes(p))));
+    return made;
+}
+
+// Describes a communicator in one line: version, plan, shape, transports, allreduce by size, and how many rules the
+// other collectives have.
+std::string log_line(const plan_data& plan, std::string_view transports) {
+    std::string line = fmt::format("terrace {}: plan {} \"{}\", {} ranks ({}), transport {}", version(), plan.id,
+                                   plan.name, plan.machine.ranks(), shape_text(plan.machine.shape), transports);
+    for (const auto& [what, rules] : plan.rules) {
+        line += fmt::format("; {}", to_string(what));
+        if (what != collective::allreduce) {
+            line += rules.size() == 1 ? " 1 rule" : fmt::format(" {} rules", rules.size());
+            continue;
+        }
+        const char* separator = " ";
+        for (std::size_t i = 0; i < rules.size(); ++i) {
+            const rule& r = rules[i];
+            if (i + 1 < rules.size() && rules[i + 1].stages == r.stages) continue;  // they differ in lanes and chunks
+            const std::string bound = r.up_to != rule::no_bound ? "up to " + format_bytes(r.up_to)
+                                      : *separator == ' '       ? "of any size"
+                                                                : "above";
+            line += fmt::format("{}{}: {}", separator, bound, describe(plan.machine, r.stages));
+            separator = ", ";
+        }
+    }
+    return line;
 }
 
 }  // namespace

@@ -51,9 +51,9 @@ std::unique_ptr<endpoint> equip(connection by, const plan_data& p, const options
         std::make_unique<endpoint>(std::move(by), engine::request_slots(most_lanes(p)) + point_to_point::wire_slots);
     connection& on = made->base();
     if (const std::vector<std::vector<int>> groups = mpi_groups(p); !groups.empty())
-        made->stages().add(on.net->own_collectives(on.ranks, groups, lane_slots(p)));
+        made->add(on.net->own_collectives(on.ranks, groups, lane_slots(p)));
     if (o.shared_memory && on.memory)
-        made->stages().add(make_shm_stages(on, lane_slots(p), static_cast<std::size_t>(slot_bytes(p))));
+        made->add(make_shm_stages(on, lane_slots(p), static_cast<std::size_t>(slot_bytes(p))));
     return made;
 }
 

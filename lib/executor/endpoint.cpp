@@ -16,13 +16,37 @@ endpoint::endpoint(connection by, int slots) : by_(std::move(by)), wire_(by_.net
     done_.reserve(at(slots));
 }
 
+void endpoint::add(std::unique_ptr<node_stage_runner> node) {
+    if (!node) return;
+    node_ = std::move(node);
+    const capabilities& more = node_->can();
+    can_.stages = more.stages;
+    can_.domain = more.domain;
+    can_.slot_bytes = more.slot_bytes;
+    can_.slots = more.slots;
+}
+
+void endpoint::add(std::unique_ptr<stage_runner> collectives) {
+    if (!collectives) return;
+    collectives_ = std::move(collectives);
+    const capabilities& more = collectives_->can();
+    can_.mpi_stages = more.mpi_stages;
+    can_.mpi_groups = more.mpi_groups;
+    can_.slots = more.slots;
+}
+
+std::vector<int> endpoint::missing(int slot) const {
+    std::vector<int> ranks = node_ ? node_->missing(slot) : std::vector<int>{};
+    return ranks.empty() && collectives_ ? collectives_->missing(slot) : ranks;
+}
+
 std::string endpoint::name() const {
     const std::string& wire = wire_->traits().name;
-    return stages_.node() ? fmt::format("shm in nodes, {}", wire) : wire;
+    return node_ ? fmt::format("shm in nodes, {}", wire) : wire;
 }
 
 std::span<const int> endpoint::poll() noexcept {
-    if (!stages_.any()) {
+    if (!node_ && !collectives_) {
         const std::span<const int> done = wire_->poll();
         in_flight_ -= done.size();
         return done;
@@ -33,23 +57,27 @@ std::span<const int> endpoint::poll() noexcept {
         in_flight_ -= done.size();
         done_.insert(done_.end(), done.begin(), done.end());
     }
-    in_flight_ -= stages_.poll(done_);
+    if (node_) node_->poll(done_);
+    if (!collectives_) return done_;
+    const std::size_t before = done_.size();
+    collectives_->poll(done_);
+    in_flight_ -= done_.size() - before;
     return done_;
 }
 
 // Messages of both kinds need somebody who looks after them.
 void endpoint::idle() noexcept {
-    if (in_flight_ > 0 || expects_control_ || !stages_.node() || stages_.node()->wait()) wire_->idle();
+    if (in_flight_ > 0 || expects_control_ || !node_ || node_->wait()) wire_->idle();
 }
 
 bool endpoint::abandon() noexcept {
     const bool ended = wire_->abandon();
-    return stages_.abandon() && ended;
+    return (!collectives_ || collectives_->abandon()) && ended;
 }
 
 std::shared_ptr<std::byte> endpoint::allocate(std::size_t bytes) {
-    if (node_stage_runner* node = stages_.node())
-        if (std::shared_ptr<std::byte> window = node->allocate_window(bytes)) return window;
+    if (node_)
+        if (std::shared_ptr<std::byte> window = node_->allocate_window(bytes)) return window;
     heap_memory memory = take_memory(bytes, "a window");
     std::memset(memory.get(), 0, bytes);
     return {memory.release(), freeing{}};

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "executor/stage_runners.hpp"
 #include "transport/network.hpp"
 
 namespace terrace::detail {
@@ -26,11 +25,15 @@ protected:
 };
 
 /// Everything that the programs of one communicator run on: messages among its ranks, and runners of whole stages where
-/// there are any. Used by one thread at a time. Ranks are the plan's: 0 ... size - 1 in the order of the hierarchy.
+/// there are any: one in the memory that the ranks of a node share, and one by the collectives of the library below.
+/// Used by one thread at a time. Ranks are the plan's: 0 ... size - 1 in the order of the hierarchy.
 class endpoint {
 public:
     /// Connects the ranks. Collective. @param slots messages and stages in flight   @throws transport_error
     endpoint(connection by, int slots);
+    /// Adds runners, before anything runs. Null: none.
+    void add(std::unique_ptr<node_stage_runner> node);
+    void add(std::unique_ptr<stage_runner> collectives);
 
     /// Returns the ranks, and what connects them.
     connection& base() noexcept { return by_; }
@@ -42,9 +45,9 @@ public:
     messages& wire() noexcept { return *wire_; }
 
     // For programs.
-    const capabilities& can() const noexcept { return stages_.can(); }
-    std::size_t segment() const noexcept { return wire_->traits().segment; }
-    int highest_tag() const noexcept { return wire_->traits().highest_tag; }
+    const capabilities& can() const noexcept { return can_; }
+    /// Returns the runner in the node's memory; null: there is none.
+    node_stage_runner* node() const noexcept { return node_.get(); }
     void send(int slot, int peer, int tag, const void* from, std::size_t bytes) noexcept {
         ++in_flight_;
         wire_->send(slot, peer, tag, from, bytes);
@@ -53,19 +56,26 @@ public:
         ++in_flight_;
         wire_->recv(slot, peer, tag, to, bytes);
     }
+    /// stage_runner::start. Somebody must look after the progress of a stage of the library.
     void stage(int slot, const stage_call& call) noexcept {
-        if (stages_.start(slot, call)) ++in_flight_;
+        if (call.by != provider::mpi) return node_->start(slot, call);
+        collectives_->start(slot, call);
+        ++in_flight_;
     }
-    stage_runners& stages() noexcept { return stages_; }
+    /// Returns the ranks that the stage in a slot waits for.
+    std::vector<int> missing(int slot) const;
+    /// Returns one of them; -1: none.
+    int first_missing(int slot) const {
+        const int in_node = node_ ? node_->first_missing(slot) : -1;
+        return in_node < 0 && collectives_ ? collectives_->first_missing(slot) : in_node;
+    }
 
     // For whoever drives them.
     /// Moves messages and stages along. Returns the slots that have completed, each once; valid until the next call.
     std::span<const int> poll() noexcept;
     /// Polls in vain before idle().
     int spin_limit() const noexcept {
-        const node_stage_runner* node = stages_.node();
-        return node != nullptr && in_flight_ == 0 && !expects_control_ ? node->spin_limit()
-                                                                       : wire_->traits().spin_limit;
+        return node_ && in_flight_ == 0 && !expects_control_ ? node_->spin_limit() : wire_->traits().spin_limit;
     }
     /// Says whether control messages are waited for: idle() then does not sleep, since none would end that.
     void expect_control(bool expects) noexcept { expects_control_ = expects; }
@@ -73,8 +83,7 @@ public:
     void idle() noexcept;
     /// The first failure, if any. After it nothing is guaranteed to complete.
     const std::optional<transport_fault>& fault() const noexcept {
-        const std::optional<transport_fault>* by_stages = stages_.fault();
-        return wire_->fault() || by_stages == nullptr ? wire_->fault() : *by_stages;
+        return wire_->fault() || !collectives_ ? wire_->fault() : collectives_->fault();
     }
     /// Gives up what is in flight, after a failure, and lets no message of it meet a later endpoint. Returns false if
     /// the network may still read or write its memory, which must then never be freed.
@@ -85,13 +94,15 @@ public:
     std::shared_ptr<std::byte> allocate(std::size_t bytes);
     /// True if all of it lies in memory of allocate() that peers reach.
     bool reachable(const void* memory, std::size_t bytes) const noexcept {
-        return stages_.node() != nullptr && stages_.node()->reachable(memory, bytes);
+        return node_ && node_->reachable(memory, bytes);
     }
 
 private:
     connection by_;
     std::unique_ptr<messages> wire_;
-    stage_runners stages_;
+    std::unique_ptr<stage_runner> collectives_;
+    std::unique_ptr<node_stage_runner> node_;
+    capabilities can_;
     std::size_t in_flight_ = 0;  // messages, and stages of the library
     bool expects_control_ = false;
     std::vector<int> done_;  // slots

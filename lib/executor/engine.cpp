@@ -4,8 +4,6 @@
 
 #include <fmt/format.h>
 
-#include "base/index.hpp"
-
 namespace terrace::detail {
 
 engine::engine(endpoint& net, int lanes, recorder& events)

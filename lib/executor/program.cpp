@@ -50,6 +50,16 @@ std::string_view preposition(action a) noexcept { return a == action::send ? "to
 
 }  // namespace
 
+compiled_schedule::compiled_schedule(schedule s) : code(std::move(s)), order(code) {
+    for (const instr& i : code.instrs) {
+        most_sources = std::max(most_sources, i.sources);
+        needs_staging |= i.what == action::recv_reduce;
+    }
+    brief = is_lone_stage(order);
+    gives_copy = detail::gives_copy(code, order);
+    takes_pieces = detail::takes_pieces(code, order);
+}
+
 // Carries out on the transport what a lane_machine issues.
 class program::port {
 public:
@@ -60,12 +70,12 @@ public:
 
     const lane_code* begin_chunk(std::int64_t chunk) noexcept {
         l_.code = l_.machine.order().is_tail(chunk) ? &p_.code_.tail : &p_.code_.full;
-        l_.held = p_.shape_.placed && !p_.net_.stages().lane_ready(l_.slot.number);
+        node_stage_runner* const node = p_.net_.node();
+        l_.held = p_.shape_.placed && node != nullptr && !node->lane_ready(l_.slot.number);
         if (l_.held) return nullptr;
         const std::size_t begin = l_.memory.bytes_of(chunk * p_.shape_.chunks.chunk);
         const std::int64_t in_slot = elements_in_slot(p_.shape_, l_.code->code);
-        std::byte* slot =
-            in_slot > 0 ? p_.net_.stages().lane_memory(l_.slot.number, l_.memory.bytes_of(in_slot)) : nullptr;
+        std::byte* slot = in_slot > 0 ? node->lane_memory(l_.slot.number, l_.memory.bytes_of(in_slot)) : nullptr;
         l_.memory.begin_chunk(p_.buffers_.send() + begin, p_.buffers_.recv() + begin, slot, in_slot);
         std::byte* errors = p_.buffers_.rounding_errors();
         l_.rounding_errors = errors != nullptr ? errors + begin : nullptr;
@@ -269,7 +279,7 @@ private:
 program::program(schedule full, schedule tail, const shape& s, endpoint& net)
     : net_(net),
       shape_(s),
-      most_segment_(std::max(round_down(net.segment(), s.element), s.element)),
+      most_segment_(std::max(round_down(net.wire().traits().segment, s.element), s.element)),
       code_{compiled_schedule(std::move(full)), compiled_schedule(std::move(tail))},
       inputs_(std::max(code_.full.most_sources, code_.tail.most_sources)) {
     const auto& [full_code, tail_code] = code_;
@@ -299,14 +309,13 @@ bool program::borrow(scratch_pool& from, std::size_t more) {
 void program::take_slots() {
     const std::int64_t longest =
         std::max(elements_in_slot(shape_, code_.full.code), elements_in_slot(shape_, code_.tail.code));
-    if (node_stage_runner* node = net_.stages().node())
-        node->take_lanes(static_cast<std::size_t>(longest) * shape_.element);
+    if (node_stage_runner* node = net_.node()) node->take_lanes(static_cast<std::size_t>(longest) * shape_.element);
 }
 
 void program::start(const call_context& call, recorder& events) noexcept {
     call_ = {.in = call,
              .number = static_cast<int>(call.number % static_cast<std::uint64_t>(call.most_in_flight)),
-             .tags = {call.history, net_.highest_tag()},
+             .tags = {call.history, net_.wire().traits().highest_tag},
              .events = &events,
              .lanes_left = shape_.order().lanes_used()};
     starter_.start(
@@ -348,7 +357,7 @@ std::optional<program::awaited> program::first_awaited() const {
         const auto look = [&](std::uint32_t n) {
             const instr& i = l.instruction(n);
             if (!only_sent || (found && i.what == action::send)) return;
-            const int peer = is_stage(i.what) ? net_.stages().first_missing(request_of(l, stage_request)) : i.peer;
+            const int peer = is_stage(i.what) ? net_.first_missing(request_of(l, stage_request)) : i.peer;
             if (peer < 0) return;
             found = {l.code->code.phases[i.phase].stage, peer};
             only_sent = i.what == action::send;
@@ -365,7 +374,7 @@ std::vector<program::wait> program::waits() const {
     for (const lane& l : lanes_) {
         const std::int64_t chunk = l.machine.chunk();
         if (l.held) {
-            for (int peer : net_.stages().lane_readers(l.slot.number))
+            for (int peer : net_.node()->lane_readers(l.slot.number))
                 found.push_back({0, false, 0, chunk, "memory that is still read by", peer});
             continue;
         }
@@ -377,7 +386,7 @@ std::vector<program::wait> program::waits() const {
         };
         const auto add_all = [&](std::uint32_t n) {
             if (!is_stage(l.instruction(n).what)) return add(n, l.instruction(n).peer);
-            for (int peer : net_.stages().missing(request_of(l, stage_request))) add(n, peer);
+            for (int peer : net_.missing(request_of(l, stage_request))) add(n, peer);
         };
         l.machine.for_each_in_flight(add_all);
         if (l.brief) add_all(l.stage);

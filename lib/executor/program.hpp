@@ -11,7 +11,6 @@
 
 #include "base/wire.hpp"
 #include "executor/call_stamp.hpp"
-#include "executor/compiled_schedule.hpp"
 #include "executor/endpoint.hpp"
 #include "executor/lane_memory.hpp"
 #include "executor/program_buffers.hpp"
@@ -19,10 +18,29 @@
 #include "executor/scratch_pool.hpp"
 #include "kernels/reduce.hpp"
 #include "schedule/block_steps.hpp"
+#include "schedule/lane_code.hpp"
 #include "schedule/lane_machine.hpp"
 #include "schedule/slice.hpp"
 
 namespace terrace::detail {
+
+/// A lowered schedule, and what a program derives from it when it is made.
+struct compiled_schedule {
+    explicit compiled_schedule(schedule s);
+
+    schedule code;
+    lane_code order;
+    /// is_lone_stage(): a program runs such a chunk without a lane_machine.
+    bool brief = false;
+    /// detail::gives_copy()
+    bool gives_copy = false;
+    /// detail::takes_pieces()
+    bool takes_pieces = false;
+    /// Operands of the longest reduction, at least 2.
+    std::uint32_t most_sources = 2;
+    /// Some message is received into a staging buffer (recv_reduce).
+    bool needs_staging = false;
+};
 
 /// One call's shape with everything it needs to run: made once, run many times. Running it allocates nothing.
 ///

@@ -127,7 +127,7 @@ public:
         if (lane_slots == 0) return;
         auto made = std::make_unique<fake_stages>(lane_slots);
         stages = made.get();
-        net.stages().add(std::unique_ptr<node_stage_runner>(std::move(made)));
+        net.add(std::unique_ptr<node_stage_runner>(std::move(made)));
     }
 
     fake_messages* wire = nullptr;

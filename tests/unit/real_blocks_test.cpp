@@ -1,4 +1,4 @@
-#include "executor/real_blocks.hpp"
+#include "executor/program_buffers.hpp"
 
 #include <array>
 

@@ -23,7 +23,7 @@ point_to_point::point_to_point(control_router& router, int first_slot, const std
       operations_(net_.rank(), callers_rank, events) {}
 
 std::size_t point_to_point::pieces_of(std::size_t bytes) const noexcept {
-    const std::size_t most = net_.segment() > 0 ? net_.segment() : std::size_t{1} << 30;
+    const std::size_t segment = net_.wire().traits().segment, most = segment > 0 ? segment : std::size_t{1} << 30;
     return std::max((bytes + most - 1) / most, std::size_t{1});
 }
 

@@ -66,7 +66,7 @@ void call_progress::start_thread() {
 void call_progress::stop() {
     if (driver_) driver_->stop();  // the thread uses driver_ until then
     const auto gone = std::make_exception_ptr(usage_error(destroyed_too_soon));
-    for (const auto& [call, function] : callbacks_.extract([](auto) { return true; }))
+    for (const auto& [call, function] : std::exchange(callbacks_, {}))
         make(function, done(call) || with_.failure.failed() ? error_of(call) : gone, with_.o);
 }
 
@@ -134,7 +134,7 @@ void call_progress::wait_a_moment() {
 
 void call_progress::then(std::uint64_t call, callback f) {
     auto held = hold();
-    callbacks_.add(call, std::move(f));
+    callbacks_.push_back({call, std::move(f)});
     wake();
     call_back(held);
 }
@@ -142,10 +142,12 @@ void call_progress::then(std::uint64_t call, callback f) {
 // Without the lock, since what is called may make calls.
 void call_progress::call_back(driver::lock& held) {
     if (callbacks_.empty()) return;
+    const auto waits = [&](const continuation& c) { return !with_.failure.failed() && !done(c.call); };
+    const auto first = std::stable_partition(callbacks_.begin(), callbacks_.end(), waits);
+    if (first == callbacks_.end()) return;
     std::vector<std::pair<callback, std::exception_ptr>> ready;
-    for (auto& [call, function] : callbacks_.extract([&](auto each) { return with_.failure.failed() || done(each); }))
-        ready.emplace_back(std::move(function), error_of(call));
-    if (ready.empty()) return;
+    for (auto c = first; c != callbacks_.end(); ++c) ready.emplace_back(std::move(c->function), error_of(c->call));
+    callbacks_.erase(first, callbacks_.end());
     const bool locked = held.owns_lock();
     if (locked) held.unlock();
     for (const auto& [function, error] : ready) make(function, error, with_.o);

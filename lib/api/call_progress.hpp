@@ -3,14 +3,13 @@
 #include <exception>
 #include <functional>
 #include <memory>
-#include <string>
+#include <vector>
 
 #include <terrace/options.hpp>
 
 #include "api/driver.hpp"
 #include "api/wait_monitor.hpp"
 #include "calls/call_admission.hpp"
-#include "calls/callbacks.hpp"
 #include "calls/calls_in_flight.hpp"
 #include "control/control_plane.hpp"
 
@@ -82,9 +81,14 @@ private:
     void look_around();
     void wait_a_moment();
 
+    struct continuation {
+        std::uint64_t call;
+        callback function;
+    };
+
     parts with_;
     wait_monitor monitor_;
-    callbacks callbacks_;
+    std::vector<continuation> callbacks_;  // in the order added
     std::unique_ptr<driver> driver_;
 };
 

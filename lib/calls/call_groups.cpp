@@ -146,20 +146,14 @@ std::vector<std::uint64_t> call_groups::end() {
          first = numbered_.erase(first)) {
         calls.insert(calls.end(), first->second->begin(), first->second->end());
         ++next_;
-        since_.reset();
+        since_ = {};
     }
     return calls;
 }
 
-bool call_groups::waits() const noexcept {
-    return std::ranges::any_of(numbered_, [](const auto& each) { return each.second.has_value(); });
-}
-
 std::chrono::duration<double> call_groups::age() noexcept {
-    if (!waits()) return {};
-    const auto now = std::chrono::steady_clock::now();
-    if (!since_) since_ = now;
-    return now - *since_;
+    const bool waits = std::ranges::any_of(numbered_, [](const auto& each) { return each.second.has_value(); });
+    return waits ? time_since_asked(since_) : std::chrono::duration<double>{};
 }
 
 void call_groups::add_waits(waiting& all) const {

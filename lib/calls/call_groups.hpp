@@ -88,7 +88,7 @@ public:
     /// @throws usage_error where there is no group
     std::vector<std::uint64_t> end();
 
-    /// Returns how long ago this was first asked of the group whose turn it is, while others wait for it; else 0.
+    /// Returns time_since_asked() of the group whose turn it is, while others wait for it; else 0.
     std::chrono::duration<double> age() noexcept;
     /// Adds what groups that have ended wait for.
     void add_waits(waiting& all) const;
@@ -96,13 +96,12 @@ public:
 private:
     std::thread::id caller() const noexcept { return by_thread_ ? std::this_thread::get_id() : std::thread::id(); }
     open_group* find_own() noexcept;
-    bool waits() const noexcept;
 
     bool by_thread_;
     std::map<std::thread::id, open_group> open_;  // by caller()
     std::uint64_t next_ = 0;
     std::map<std::uint64_t, std::optional<std::vector<std::uint64_t>>> numbered_;  // null: open
-    std::optional<std::chrono::steady_clock::time_point> since_;
+    std::chrono::steady_clock::time_point since_{};
 };
 
 }  // namespace terrace::detail

@@ -1,5 +1,7 @@
 #include "calls/failure_state.hpp"
 
+#include <string>
+
 #include <fmt/format.h>
 
 #include <terrace/error.hpp>
@@ -18,7 +20,13 @@ void failure_state::rethrow() const {
     if (const char* why = given_up_) throw usage_error(why);
 }
 
-void throw_on_all_ranks(const std::string& why, const std::vector<int>& callers_rank, team& all) {
+void on_all_ranks(const std::vector<int>& callers_rank, team& all, const std::function<void()>& action) {
+    std::string why;
+    try {
+        action();
+    } catch (const std::exception& e) {
+        why = e.what();
+    }
     const std::vector<std::string> reasons = all.exchange(why);
     for (std::size_t r = 0; r < reasons.size(); ++r)
         if (!reasons[r].empty()) throw usage_error(fmt::format("rank {}: {}", callers_rank[r], reasons[r]));

@@ -3,7 +3,6 @@
 #include <atomic>
 #include <exception>
 #include <functional>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -55,22 +54,9 @@ std::exception_ptr error_in(Action action) {
     }
 }
 
-/// Gathers from all ranks why something failed, each rank's reason being empty if it did not. Collective.
-/// @param callers_rank the caller's numbering by rank of `all`
-/// @throws usage_error on all ranks if it failed on any, naming the lowest such rank of `all`
-void throw_on_all_ranks(const std::string& why, const std::vector<int>& callers_rank, team& all);
-
 /// Runs what one rank may fail at alone while a communicator is created, so that the other ranks fail too and do not
-/// wait for that one. Collective. @throws usage_error as throw_on_all_ranks
-template <class Action>
-void on_all_ranks(const std::vector<int>& callers_rank, team& all, Action action) {
-    std::string why;
-    try {
-        action();
-    } catch (const std::exception& e) {
-        why = e.what();
-    }
-    throw_on_all_ranks(why, callers_rank, all);
-}
+/// wait for that one. Collective. @param callers_rank the caller's numbering by rank of `all`
+/// @throws usage_error on all ranks if it failed on any, naming the lowest such rank of `all`
+void on_all_ranks(const std::vector<int>& callers_rank, team& all, const std::function<void()>& action);
 
 }  // namespace terrace::detail

@@ -23,11 +23,7 @@ std::uint64_t engine::issue(program& p, const call_buffers& b, const call_stamp&
 }
 
 std::chrono::duration<double> engine::age() noexcept {
-    if (calls_.empty()) return {};
-    const auto now = clock::now();
-    auto& since = calls_.front().since;
-    if (since == clock::time_point{}) since = now;
-    return now - since;
+    return calls_.empty() ? std::chrono::duration<double>{} : time_since_asked(calls_.front().since);
 }
 
 void engine::follow_waits() {

@@ -75,7 +75,7 @@ public:
     std::uint64_t oldest() const noexcept { return calls_.front().number; }
     /// Returns the stamp of the oldest call in flight. The engine must not be idle.
     const call_stamp& stamp_of_oldest() const noexcept { return calls_.front().stamp; }
-    /// Returns the time since this was first asked of the oldest call in flight. A rank that waits asks all the time.
+    /// Returns time_since_asked() of the oldest call in flight; 0 where there is none.
     std::chrono::duration<double> age() noexcept;
 
     /// Counts how long this rank waits for others. Call it again and again while calls wait, after polls in vain.
@@ -91,15 +91,14 @@ public:
     void add_waits(const std::vector<int>& callers_rank, waiting& all) const;
 
 private:
-    using clock = std::chrono::steady_clock;
     struct pending_call {
         std::uint64_t number = 0;
         program* run = nullptr;
         call_stamp stamp{};
-        int request_block = -1;         // -1: the call has not begun
-        clock::time_point since{};      // when age() was first asked
-        std::uint64_t first_event = 0;  // events before the call
-        std::uint64_t begun = 0;        // ticks of its first event; 0: there is none yet
+        int request_block = -1;                         // -1: the call has not begun
+        std::chrono::steady_clock::time_point since{};  // when age() was first asked
+        std::uint64_t first_event = 0;                  // events before the call
+        std::uint64_t begun = 0;                        // ticks of its first event; 0: there is none yet
     };
 
     bool may_begin(const pending_call& c) const noexcept;

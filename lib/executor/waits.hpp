@@ -17,6 +17,14 @@ struct waiting {
     std::set<int> ranks;
 };
 
+/// Returns the time since this was first asked of a wait, which is noted in `since`. A rank that waits asks all the
+/// time.
+inline std::chrono::duration<double> time_since_asked(std::chrono::steady_clock::time_point& since) noexcept {
+    const auto now = std::chrono::steady_clock::now();
+    if (since == std::chrono::steady_clock::time_point{}) since = now;
+    return now - since;
+}
+
 /// Counts how long a rank waits for others in its calls.
 class wait_counter {
 public:

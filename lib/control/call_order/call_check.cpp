@@ -142,11 +142,7 @@ void call_check::finish() {
 }
 
 std::chrono::duration<double> call_check::age() noexcept {
-    if (!comparisons_.open) return {};
-    const auto now = std::chrono::steady_clock::now();
-    auto& since = comparisons_.open->since;
-    if (since == std::chrono::steady_clock::time_point{}) since = now;
-    return now - since;
+    return comparisons_.open ? time_since_asked(comparisons_.open->since) : std::chrono::duration<double>{};
 }
 
 void call_check::add_waits(waiting& all) {

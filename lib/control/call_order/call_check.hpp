@@ -12,7 +12,6 @@
 
 #include "control/call_order/call_history.hpp"
 #include "control/call_order/signature.hpp"
-#include "control/call_order/told_stamps.hpp"
 #include "control/router.hpp"
 #include "executor/call_stamp.hpp"
 #include "executor/engine.hpp"
@@ -66,8 +65,7 @@ public:
     told_stamps& told() noexcept { return told_; }
     /// Tells a stamp to a rank, unless that knows it.
     void tell(const call_stamp& stamp, int rank);
-    /// How long ago this was first asked of the comparison that is under way; 0 where there is none. A rank that waits
-    /// asks all the time.
+    /// Returns time_since_asked() of the comparison that is under way; 0 where there is none.
     std::chrono::duration<double> age() noexcept;
     /// Adds what the comparison under way waits for.
     void add_waits(waiting& all);

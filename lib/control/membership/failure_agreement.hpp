@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "control/membership/failure_knowledge.hpp"
-#include "control/membership/rank_ring.hpp"
 #include "control/membership/rank_set.hpp"
 #include "control/router.hpp"
 

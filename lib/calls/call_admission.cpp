@@ -92,7 +92,7 @@ request call_admission::start(const uneven_blocks& b) {
     if (std::string why = runner_.objection_to(first.call, first.send, first.recv); !why.empty())
         refuse(std::move(why));
     const std::uint64_t ticket = queue_.add(std::move(first.call), std::move(work));
-    if (group != nullptr) group->calls.add(ticket, queue_[ticket], nullptr, ranks);
+    if (group != nullptr) group->add(ticket, queue_[ticket], nullptr, ranks);
     else begin_in_order({ticket});
     return request_for(ticket);
 }
@@ -124,13 +124,13 @@ request call_admission::add_to_group(open_group& group, const call_shape& call, 
         work = std::make_unique<one_call>(b, factor);
     }
     const std::uint64_t ticket = queue_.add(call, std::move(work));
-    group.calls.add(ticket, queue_[ticket], others_may_join, runner_.size());
+    group.add(ticket, queue_[ticket], others_may_join, runner_.size());
     return request_for(ticket);
 }
 
 // Returns the ticket of the calls that it is joined with, 0 where there are none.
 std::uint64_t call_admission::join_group(open_group& group, const call_shape& call, const call_buffers& b) {
-    const std::uint64_t ticket = group.calls.join(call, piece_of(call, b), runner_.size());
+    const std::uint64_t ticket = group.join(call, piece_of(call, b), runner_.size());
     if (ticket != 0) queue_.share(ticket);
     return ticket;
 }
@@ -148,7 +148,7 @@ void call_admission::expect_no_group(std::string_view call) {
 
 void call_admission::expect_begun(std::uint64_t ticket) {
     const open_group* mine = groups_.own();
-    if (mine == nullptr || std::ranges::find(mine->calls.list(), ticket) == mine->calls.list().end()) return;
+    if (mine == nullptr || std::ranges::find(mine->list(), ticket) == mine->list().end()) return;
     queue_.close(ticket);
     throw usage_error("request: its call is in a group that is open; call group_end before you wait for it");
 }

@@ -91,7 +91,7 @@ void joined_calls::for_each_block(int blocks, Copy copy) const {
 
 // ---- the calls of a group
 
-std::uint64_t group_calls::join(const call_shape& call, const call_piece& part, int ranks) {
+std::uint64_t open_group::join(const call_shape& call, const call_piece& part, int ranks) {
     const auto same =
         std::ranges::find_if(open_, [&](const open_start& o) { return are_of_one_kind(o.made->shape(), call); });
     if (same == open_.end() || !may_join(call, ranks)) return 0;
@@ -106,7 +106,7 @@ std::uint64_t group_calls::join(const call_shape& call, const call_piece& part, 
     return same->ticket;
 }
 
-void group_calls::add(std::uint64_t ticket, call& made, joined_calls* work, int ranks) {
+void open_group::add(std::uint64_t ticket, call& made, joined_calls* work, int ranks) {
     if (work != nullptr) open_.push_back({ticket, &made, work, bytes_of(made.shape(), ranks)});
     list_.push_back(ticket);
 }
@@ -137,7 +137,7 @@ std::vector<std::uint64_t> call_groups::end() {
     if (mine == nullptr) throw usage_error("group_end: there is no group; call group_start first");
     if (--mine->depth > 0) return {};
     const std::optional<std::uint64_t> number = mine->number;
-    std::vector<std::uint64_t> calls = mine->calls.list();
+    std::vector<std::uint64_t> calls = mine->list();
     open_.erase(caller());
     if (!number) return calls;
     numbered_.at(*number) = std::move(calls);

@@ -42,10 +42,13 @@ private:
     const std::byte* recv_ = nullptr;  // null: they are not copied
 };
 
-/// The calls of a group. Small ones of one collective, type, operation and root are joined, at the place of the first
-/// one: alike on all ranks.
-class group_calls {
+/// A group between group_start and group_end, and its calls. Small ones of one collective, type, operation and root are
+/// joined, at the place of the first one: alike on all ranks.
+class open_group {
 public:
+    int depth = 0;  ///< one in another
+    std::optional<std::uint64_t> number = {};
+
     /// Joins a call with those of its kind, if it is small and there are any that may take it. Its buffers must be
     /// right; all else of it is as theirs.   @returns their ticket; 0 if it is not joined
     std::uint64_t join(const call_shape& call, const call_piece& part, int ranks);
@@ -64,13 +67,6 @@ private:
     };
     std::vector<std::uint64_t> list_;
     std::vector<open_start> open_;  // the ones that may take another call: one of a kind
-};
-
-/// A group between group_start and group_end.
-struct open_group {
-    int depth = 0;  ///< one in another
-    std::optional<std::uint64_t> number = {};
-    group_calls calls = {};
 };
 
 /// The groups of a communicator: those that threads have open, and those with numbers that begin in the order of these,

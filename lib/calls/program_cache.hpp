@@ -35,23 +35,23 @@ public:
     /// @param most_bytes of all programs
     explicit program_cache(std::size_t most_bytes) noexcept : most_bytes_(most_bytes) {}
 
-    /// Returns a program for calls of this shape that `fits` is true of; null if there is none.
-    template <class Predicate>
-    const entry* find(const call_shape& shape, Predicate fits) const noexcept {
-        const auto found = position_of(entries_, shape, fits);
+    /// Returns a program for calls of this shape; null if there is none.
+    const entry* find(const call_shape& shape) const noexcept {
+        const auto found = std::ranges::find(entries_, shape, &entry::shape);
         return found == entries_.end() ? nullptr : &*found;
     }
-    const entry* find(const call_shape& shape) const noexcept { return find(shape, any); }
 
-    /// Does the same, and makes the program the most recently used one.
+    /// Returns one that `fits` is true of, and makes it the most recently used one.
     template <class Predicate>
     entry* use(const call_shape& shape, Predicate fits) noexcept {
-        const auto found = position_of(entries_, shape, fits);
+        const auto found = std::ranges::find_if(entries_, [&](const entry& e) { return e.shape == shape && fits(e); });
         if (found == entries_.end()) return nullptr;
         entries_.splice(entries_.begin(), entries_, found);
         return &entries_.front();
     }
-    entry* use(const call_shape& shape) noexcept { return use(shape, any); }
+    entry* use(const call_shape& shape) noexcept {
+        return use(shape, [](const entry&) { return true; });
+    }
 
     /// Keeps at least `programs` from now on, as far as there is memory for them. There are more than are kept only
     /// while that many are in use.
@@ -86,13 +86,6 @@ public:
     }
 
 private:
-    static bool any(const entry&) noexcept { return true; }
-    template <class Entries, class Predicate>
-    static auto position_of(Entries& entries, const call_shape& shape, Predicate fits) noexcept {
-        return std::find_if(entries.begin(), entries.end(),
-                            [&](const entry& e) { return e.shape == shape && fits(e); });
-    }
-
     std::list<entry> entries_;
     std::size_t capacity_ = usual_capacity;
     std::size_t most_bytes_;

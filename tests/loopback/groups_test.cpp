@@ -29,7 +29,7 @@ std::vector<std::vector<std::uint64_t>> joined(const std::vector<call_shape>& sh
     constexpr int ranks = 4;
     std::vector<std::vector<std::uint64_t>> all;
     std::deque<detail::call> made;
-    group_calls group;
+    open_group group;
     for (std::size_t n = 0; n < shapes.size(); ++n) {
         const call_piece part{.count = shapes[n].count};
         if (const std::uint64_t ticket = group.join(shapes[n], part, ranks)) {

@@ -93,7 +93,9 @@ public:
         return allreduce_async(at(send), at(recv), count_of(send), type_of<S>(), op);
     }
     /// Does the same by address. @param count elements of each buffer
-    void allreduce(const void* send, void* recv, std::int64_t count, element_type type, reduction op);
+    void allreduce(const void* send, void* recv, std::int64_t count, element_type type, reduction op) {
+        run("allreduce", [&] { return allreduce_async(send, recv, count, type, op); });
+    }
     /// Starts the same by address. @param count elements of each buffer
     request allreduce_async(const void* send, void* recv, std::int64_t count, element_type type, reduction op);
     /// Starts the same for a sum, and adds to `rounding_errors` what this rank rounds away (options::rounds_on_wire):
@@ -132,12 +134,16 @@ public:
         return reduce_scatter_async(at(send), at(recv), counts, type_of<S>(), op);
     }
     /// Does the same by address. @param count elements of one block
-    void reduce_scatter(const void* send, void* recv, std::int64_t count, element_type type, reduction op);
+    void reduce_scatter(const void* send, void* recv, std::int64_t count, element_type type, reduction op) {
+        run("reduce_scatter", [&] { return reduce_scatter_async(send, recv, count, type, op); });
+    }
     /// Starts the same by address. @param count elements of one block
     request reduce_scatter_async(const void* send, void* recv, std::int64_t count, element_type type, reduction op);
     /// Does the same by address. @param counts elements of each block, by rank
     void reduce_scatter(const void* send, void* recv, std::span<const std::int64_t> counts, element_type type,
-                        reduction op);
+                        reduction op) {
+        run("reduce_scatter", [&] { return reduce_scatter_async(send, recv, counts, type, op); });
+    }
     /// Starts the same by address. @param counts elements of each block, by rank; read before this returns
     request reduce_scatter_async(const void* send, void* recv, std::span<const std::int64_t> counts, element_type type,
                                  reduction op);
@@ -171,11 +177,15 @@ public:
         return allgather_async(at(send), at(recv), counts, type_of<S>());
     }
     /// Does the same by address. @param count elements of one block
-    void allgather(const void* send, void* recv, std::int64_t count, element_type type);
+    void allgather(const void* send, void* recv, std::int64_t count, element_type type) {
+        run("allgather", [&] { return allgather_async(send, recv, count, type); });
+    }
     /// Starts the same by address. @param count elements of one block
     request allgather_async(const void* send, void* recv, std::int64_t count, element_type type);
     /// Does the same by address. @param counts elements of each block, by rank
-    void allgather(const void* send, void* recv, std::span<const std::int64_t> counts, element_type type);
+    void allgather(const void* send, void* recv, std::span<const std::int64_t> counts, element_type type) {
+        run("allgather", [&] { return allgather_async(send, recv, counts, type); });
+    }
     /// Starts the same by address. @param counts elements of each block, by rank; read before this returns
     request allgather_async(const void* send, void* recv, std::span<const std::int64_t> counts, element_type type);
 
@@ -195,7 +205,9 @@ public:
                               type_of<S>());
     }
     /// Does the same by address. @param count elements of one block
-    void alltoall(const void* send, void* recv, std::int64_t count, element_type type);
+    void alltoall(const void* send, void* recv, std::int64_t count, element_type type) {
+        run("alltoall", [&] { return alltoall_async(send, recv, count, type); });
+    }
     /// Starts the same by address. @param count elements of one block
     request alltoall_async(const void* send, void* recv, std::int64_t count, element_type type);
 
@@ -223,7 +235,9 @@ public:
     }
     /// Does the same by address. @param capacity elements of recv
     void alltoallv(const void* send, std::span<const std::int64_t> send_counts, void* recv, std::int64_t capacity,
-                   std::span<std::int64_t> recv_counts, std::int64_t most, element_type type);
+                   std::span<std::int64_t> recv_counts, std::int64_t most, element_type type) {
+        run("alltoallv", [&] { return alltoallv_async(send, send_counts, recv, capacity, recv_counts, most, type); });
+    }
     /// Starts the same by address. @param capacity elements of recv
     request alltoallv_async(const void* send, std::span<const std::int64_t> send_counts, void* recv,
                             std::int64_t capacity, std::span<std::int64_t> recv_counts, std::int64_t most,
@@ -247,12 +261,16 @@ public:
     }
     /// Does the same by address. @param recv may be null where the rank is not `root`   @param count elements of one
     /// block
-    void gather(const void* send, void* recv, std::int64_t count, element_type type, int root);
+    void gather(const void* send, void* recv, std::int64_t count, element_type type, int root) {
+        run("gather", [&] { return gather_async(send, recv, count, type, root); });
+    }
     /// Starts the same by address. @param recv, count as above
     request gather_async(const void* send, void* recv, std::int64_t count, element_type type, int root);
     /// Does the same with blocks of counts[r] elements from rank r. @param counts the same on every rank; read before
     /// this returns
-    void gather(const void* send, void* recv, std::span<const std::int64_t> counts, element_type type, int root);
+    void gather(const void* send, void* recv, std::span<const std::int64_t> counts, element_type type, int root) {
+        run("gather", [&] { return gather_async(send, recv, counts, type, root); });
+    }
     /// Starts the same with blocks of counts[r] elements from rank r. @param counts as above
     request gather_async(const void* send, void* recv, std::span<const std::int64_t> counts, element_type type,
                          int root);
@@ -272,7 +290,9 @@ public:
     }
     /// Does the same by address. @param count elements of send   @param capacity elements of recv
     void gatherv(const void* send, std::int64_t count, void* recv, std::int64_t capacity,
-                 std::span<std::int64_t> recv_counts, element_type type, int root);
+                 std::span<std::int64_t> recv_counts, element_type type, int root) {
+        run("gatherv", [&] { return gatherv_async(send, count, recv, capacity, recv_counts, type, root); });
+    }
     /// Starts the same by address. @param count elements of send   @param capacity elements of recv
     request gatherv_async(const void* send, std::int64_t count, void* recv, std::int64_t capacity,
                           std::span<std::int64_t> recv_counts, element_type type, int root);
@@ -295,12 +315,16 @@ public:
     }
     /// Does the same by address. @param send may be null where the rank is not `root`   @param count elements of one
     /// block
-    void scatter(const void* send, void* recv, std::int64_t count, element_type type, int root);
+    void scatter(const void* send, void* recv, std::int64_t count, element_type type, int root) {
+        run("scatter", [&] { return scatter_async(send, recv, count, type, root); });
+    }
     /// Starts the same by address. @param send, count as above
     request scatter_async(const void* send, void* recv, std::int64_t count, element_type type, int root);
     /// Does the same with blocks of counts[r] elements for rank r. @param counts the same on every rank; read before
     /// this returns
-    void scatter(const void* send, void* recv, std::span<const std::int64_t> counts, element_type type, int root);
+    void scatter(const void* send, void* recv, std::span<const std::int64_t> counts, element_type type, int root) {
+        run("scatter", [&] { return scatter_async(send, recv, counts, type, root); });
+    }
     /// Starts the same with blocks of counts[r] elements for rank r. @param counts as above
     request scatter_async(const void* send, void* recv, std::span<const std::int64_t> counts, element_type type,
                           int root);
@@ -325,7 +349,11 @@ public:
     }
     /// Does the same by address. @param capacity elements of recv
     std::int64_t scatterv(const void* send, std::span<const std::int64_t> send_counts, void* recv,
-                          std::int64_t capacity, element_type type, int root);
+                          std::int64_t capacity, element_type type, int root) {
+        std::int64_t count = 0;
+        run("scatterv", [&] { return scatterv_async(send, send_counts, recv, capacity, count, type, root); });
+        return count;
+    }
     /// Starts the same by address. @param capacity elements of recv   @param count as above
     request scatterv_async(const void* send, std::span<const std::int64_t> send_counts, void* recv,
                            std::int64_t capacity, std::int64_t& count, element_type type, int root);
@@ -343,7 +371,9 @@ public:
         return broadcast_async(at(data), count_of(data), type_of<R>(), root);
     }
     /// Does the same by address. @param count elements of the buffer
-    void broadcast(void* data, std::int64_t count, element_type type, int root);
+    void broadcast(void* data, std::int64_t count, element_type type, int root) {
+        run("broadcast", [&] { return broadcast_async(data, count, type, root); });
+    }
     /// Starts the same by address. @param count elements of the buffer
     request broadcast_async(void* data, std::int64_t count, element_type type, int root);
 
@@ -363,14 +393,18 @@ public:
         return reduce_async(at(send), at(recv), count_of(send), type_of<S>(), root, op);
     }
     /// Does the same by address. @param recv may be null where the rank is not `root`   @param count elements of send
-    void reduce(const void* send, void* recv, std::int64_t count, element_type type, int root, reduction op);
+    void reduce(const void* send, void* recv, std::int64_t count, element_type type, int root, reduction op) {
+        run("reduce", [&] { return reduce_async(send, recv, count, type, root, op); });
+    }
     /// Starts the same by address. @param recv may be null where the rank is not `root`   @param count elements of send
     request reduce_async(const void* send, void* recv, std::int64_t count, element_type type, int root, reduction op);
 
     // ---- barrier
 
     /// Returns once every rank has called it. Other calls in flight need not be complete by then.
-    void barrier();
+    void barrier() {
+        run("barrier", [&] { return barrier_async(); });
+    }
     /// Starts the same: the request is complete once every rank has started it.
     request barrier_async();
 
@@ -512,6 +546,14 @@ private:
     static std::int64_t count_of(R& buffer) noexcept {
         return static_cast<std::int64_t>(std::ranges::size(buffer));
     }
+
+    // Starts a call, and waits for it.
+    template <class Start>
+    void run(const char* call, const Start& start) {
+        expect_no_group(call);
+        start().wait();
+    }
+    void expect_no_group(const char* call) const;
 
     // These throw usage_error that names the counts.
     static void expect_equal(const char* call, std::int64_t send, std::int64_t recv);

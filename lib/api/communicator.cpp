@@ -22,10 +22,6 @@ communicator::~communicator() = default;
 int communicator::rank() const noexcept { return core_->ranks().own; }
 int communicator::size() const noexcept { return core_->net().size(); }
 
-void communicator::allreduce(const void* send, void* recv, std::int64_t count, element_type type, reduction op) {
-    core_->run(reduction_of(collective::allreduce, count, type, op), send, recv, op.factor());
-}
-
 request communicator::allreduce_async(const void* send, void* recv, std::int64_t count, element_type type,
                                       reduction op) {
     return core_->start(reduction_of(collective::allreduce, count, type, op), send, recv, op.factor());
@@ -37,35 +33,18 @@ request communicator::allreduce_async(const void* send, void* recv, std::int64_t
                         rounding_errors);
 }
 
-void communicator::reduce_scatter(const void* send, void* recv, std::int64_t count, element_type type, reduction op) {
-    core_->run(reduction_of(collective::reduce_scatter, count, type, op), send, recv, op.factor());
-}
-
 request communicator::reduce_scatter_async(const void* send, void* recv, std::int64_t count, element_type type,
                                            reduction op) {
     return core_->start(reduction_of(collective::reduce_scatter, count, type, op), send, recv, op.factor());
 }
 
-void communicator::reduce_scatter(const void* send, void* recv, std::span<const std::int64_t> counts, element_type type,
-                                  reduction op) {
-    core_->run(reduce_scatter_of(counts, type, op), send, recv, op.factor());
-}
-
 request communicator::reduce_scatter_async(const void* send, void* recv, std::span<const std::int64_t> counts,
                                            element_type type, reduction op) {
-    return core_->start(reduce_scatter_of(counts, type, op), send, recv, op.factor());
-}
-
-void communicator::allgather(const void* send, void* recv, std::int64_t count, element_type type) {
-    core_->run(transfer_of(collective::allgather, count, type), send, recv);
+    return core_->start(reduction_of(collective::reduce_scatter, counts, type, op), send, recv, op.factor());
 }
 
 request communicator::allgather_async(const void* send, void* recv, std::int64_t count, element_type type) {
     return core_->start(transfer_of(collective::allgather, count, type), send, recv);
-}
-
-void communicator::allgather(const void* send, void* recv, std::span<const std::int64_t> counts, element_type type) {
-    core_->run(transfer_of(collective::allgather, counts, type), send, recv);
 }
 
 request communicator::allgather_async(const void* send, void* recv, std::span<const std::int64_t> counts,
@@ -73,18 +52,8 @@ request communicator::allgather_async(const void* send, void* recv, std::span<co
     return core_->start(transfer_of(collective::allgather, counts, type), send, recv);
 }
 
-void communicator::alltoall(const void* send, void* recv, std::int64_t count, element_type type) {
-    core_->run(transfer_of(collective::alltoall, count, type), send, recv);
-}
-
 request communicator::alltoall_async(const void* send, void* recv, std::int64_t count, element_type type) {
     return core_->start(transfer_of(collective::alltoall, count, type), send, recv);
-}
-
-void communicator::alltoallv(const void* send, std::span<const std::int64_t> send_counts, void* recv,
-                             std::int64_t capacity, std::span<std::int64_t> recv_counts, std::int64_t most,
-                             element_type type) {
-    core_->run(uneven_blocks{collective::alltoall, send, send_counts, recv, capacity, recv_counts, most, type});
 }
 
 request communicator::alltoallv_async(const void* send, std::span<const std::int64_t> send_counts, void* recv,
@@ -94,27 +63,13 @@ request communicator::alltoallv_async(const void* send, std::span<const std::int
         uneven_blocks{collective::alltoall, send, send_counts, recv, capacity, recv_counts, most, type});
 }
 
-void communicator::gather(const void* send, void* recv, std::int64_t count, element_type type, int root) {
-    core_->run(transfer_of(collective::gather, count, type, root), send, recv);
-}
-
 request communicator::gather_async(const void* send, void* recv, std::int64_t count, element_type type, int root) {
     return core_->start(transfer_of(collective::gather, count, type, root), send, recv);
-}
-
-void communicator::gather(const void* send, void* recv, std::span<const std::int64_t> counts, element_type type,
-                          int root) {
-    core_->run(transfer_of(collective::gather, counts, type, root), send, recv);
 }
 
 request communicator::gather_async(const void* send, void* recv, std::span<const std::int64_t> counts,
                                    element_type type, int root) {
     return core_->start(transfer_of(collective::gather, counts, type, root), send, recv);
-}
-
-void communicator::gatherv(const void* send, std::int64_t count, void* recv, std::int64_t capacity,
-                           std::span<std::int64_t> recv_counts, element_type type, int root) {
-    core_->run(uneven_blocks{collective::gather, send, {&count, 1}, recv, capacity, recv_counts, 0, type, root});
 }
 
 request communicator::gatherv_async(const void* send, std::int64_t count, void* recv, std::int64_t capacity,
@@ -123,30 +78,14 @@ request communicator::gatherv_async(const void* send, std::int64_t count, void* 
         uneven_blocks{collective::gather, send, {&count, 1}, recv, capacity, recv_counts, 0, type, root});
 }
 
-std::int64_t communicator::scatterv(const void* send, std::span<const std::int64_t> send_counts, void* recv,
-                                    std::int64_t capacity, element_type type, int root) {
-    std::int64_t count = 0;
-    core_->run(uneven_blocks{collective::scatter, send, send_counts, recv, capacity, {&count, 1}, 0, type, root});
-    return count;
-}
-
 request communicator::scatterv_async(const void* send, std::span<const std::int64_t> send_counts, void* recv,
                                      std::int64_t capacity, std::int64_t& count, element_type type, int root) {
     return core_->start(
         uneven_blocks{collective::scatter, send, send_counts, recv, capacity, {&count, 1}, 0, type, root});
 }
 
-void communicator::scatter(const void* send, void* recv, std::int64_t count, element_type type, int root) {
-    core_->run(transfer_of(collective::scatter, count, type, root), send, recv);
-}
-
 request communicator::scatter_async(const void* send, void* recv, std::int64_t count, element_type type, int root) {
     return core_->start(transfer_of(collective::scatter, count, type, root), send, recv);
-}
-
-void communicator::scatter(const void* send, void* recv, std::span<const std::int64_t> counts, element_type type,
-                           int root) {
-    core_->run(transfer_of(collective::scatter, counts, type, root), send, recv);
 }
 
 request communicator::scatter_async(const void* send, void* recv, std::span<const std::int64_t> counts,
@@ -154,20 +93,10 @@ request communicator::scatter_async(const void* send, void* recv, std::span<cons
     return core_->start(transfer_of(collective::scatter, counts, type, root), send, recv);
 }
 
-void communicator::barrier() { core_->run(barrier_shape(), nullptr, nullptr); }
-
 request communicator::barrier_async() { return core_->start(barrier_shape(), nullptr, nullptr); }
-
-void communicator::broadcast(void* data, std::int64_t count, element_type type, int root) {
-    core_->run(transfer_of(collective::broadcast, count, type, root), data, data);
-}
 
 request communicator::broadcast_async(void* data, std::int64_t count, element_type type, int root) {
     return core_->start(transfer_of(collective::broadcast, count, type, root), data, data);
-}
-
-void communicator::reduce(const void* send, void* recv, std::int64_t count, element_type type, int root, reduction op) {
-    core_->run(reduction_of(collective::reduce, count, type, op, root), send, recv, op.factor());
 }
 
 request communicator::reduce_async(const void* send, void* recv, std::int64_t count, element_type type, int root,
@@ -199,6 +128,8 @@ request communicator::recv_async(void* data, std::int64_t count, element_type ty
                                  received* result) {
     return core_->recv(data, count, type, from, tag, result);
 }
+
+void communicator::expect_no_group(const char* call) const { core_->expect_no_group(call); }
 
 void communicator::expect_equal(const char* call, std::int64_t send, std::int64_t recv) {
     if (send != recv)

@@ -37,12 +37,6 @@ public:
                   void* rounding_errors = nullptr);
     /// Starts an alltoallv, gatherv or scatterv.
     request start(const uneven_blocks& b);
-    /// Makes a call, as it is started, and waits for it.
-    template <class Call, class... Buffers>
-    void run(const Call& call, Buffers... buffers) {
-        expect_no_group(name_of(call));
-        start(call, buffers...).wait();
-    }
     /// Starts a message. @param rank, source in the caller's numbering
     request send(const void* from, std::int64_t count, element_type type, int rank, int tag);
     request recv(void* to, std::int64_t count, element_type type, int source, int tag, received* result);

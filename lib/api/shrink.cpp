@@ -9,6 +9,7 @@
 #include "api/creation/connect.hpp"
 #include "api/parts.hpp"
 #include "base/index.hpp"
+#include "calls/call_shapes.hpp"
 #include "transport/agreement.hpp"
 
 namespace terrace::detail {
@@ -128,12 +129,8 @@ bool all_make(communicator_core& from, const std::function<void(const std::funct
             from.settings().log(log_level::warn, fmt::format("a change of members failed: {}", e.what()));
     }
     try {
-        from.run(call_shape{.what = collective::allreduce,
-                            .count = 1,
-                            .counts = {},
-                            .type = element_type::int32,
-                            .op = reduce_op::min},
-                 &made, &made);
+        from.expect_no_group("a change of members");
+        from.start(reduction_of(collective::allreduce, 1, element_type::int32, reduce_op::min), &made, &made).wait();
     } catch (const rank_failed_error&) {
         made = 0;
     }

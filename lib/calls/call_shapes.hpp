@@ -1,7 +1,6 @@
 #pragma once
 
-#include <cstdint>
-#include <span>
+#include <concepts>
 
 #include <terrace/types.hpp>
 
@@ -11,41 +10,28 @@ namespace terrace::detail {
 
 // The shapes of the public calls.
 
-inline call_shape reduction_of(collective what, std::int64_t count, element_type type, reduction op, int root = 0) {
-    return {.what = what,
-            .count = count,
-            .counts = {},
-            .type = type,
-            .op = op.op(),
-            .root = root,
-            .exact = !row_of(what).has_root() && op.is_exact()};
+/// @param size of the vector or of each block, or the counts of all blocks
+template <class Size>
+call_shape transfer_of(collective what, const Size& size, element_type type, int root = 0) {
+    call_shape made{.what = what, .counts = {}, .type = type, .root = root};
+    if constexpr (std::integral<Size>) made.count = size;
+    else made.counts.assign(size.begin(), size.end());
+    return made;
 }
 
-inline call_shape reduce_scatter_of(std::span<const std::int64_t> counts, element_type type, reduction op) {
-    return {.what = collective::reduce_scatter,
-            .counts = {counts.begin(), counts.end()},
-            .type = type,
-            .op = op.op(),
-            .exact = op.is_exact()};
-}
-
-inline call_shape transfer_of(collective what, std::int64_t count, element_type type, int root = 0) {
-    return {.what = what, .count = count, .counts = {}, .type = type, .root = root};
-}
-
-inline call_shape transfer_of(collective what, std::span<const std::int64_t> counts, element_type type, int root = 0) {
-    return {.what = what, .counts = {counts.begin(), counts.end()}, .type = type, .root = root};
+template <class Size>
+call_shape reduction_of(collective what, const Size& size, element_type type, reduction op, int root = 0) {
+    call_shape made = transfer_of(what, size, type, root);
+    made.op = op.op();
+    made.exact = !row_of(what).has_root() && op.is_exact();
+    return made;
 }
 
 // By the time that a rank knows the maximum, every rank has given its element.
 inline call_shape barrier_shape() {
-    return {.what = collective::allreduce,
-            .count = 1,
-            .counts = {},
-            .type = element_type::uint8,
-            .op = reduce_op::max,
-            .is_barrier = true,
-            .exact = true};
+    call_shape made = reduction_of(collective::allreduce, 1, element_type::uint8, exact(reduce_op::max));
+    made.is_barrier = true;
+    return made;
 }
 
 }  // namespace terrace::detail

@@ -38,6 +38,14 @@ struct collective_row {
     constexpr bool gives_nothing(bool is_root) const noexcept { return root == side::send && !is_root; }
     /// True if the rank gets nothing, whose receive buffer is then unused.
     constexpr bool gets_nothing(bool is_root) const noexcept { return root == side::recv && !is_root; }
+    /// Returns how many blocks a rank passes in; a vector is one.
+    constexpr int blocks_given(bool is_root, int ranks) const noexcept {
+        return gives_nothing(is_root) ? 0 : blocks && !gives_own_block() ? ranks : 1;
+    }
+    /// Returns how many it gets.
+    constexpr int blocks_got(bool is_root, int ranks) const noexcept {
+        return gets_nothing(is_root) ? 0 : blocks && !gets_own_block() ? ranks : 1;
+    }
 };
 inline constexpr collective_row collective_rows[] = {
 #define TERRACE_COLLECTIVE(name, up, down, blocks, root, exchange, own, mpi, nccl) \

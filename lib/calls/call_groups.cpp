@@ -58,14 +58,11 @@ std::uint64_t joined_calls::begin_copied(call_runner& runner, const call_shape& 
     std::byte* send = found.memory.data();
     std::byte* recv = blocks ? send + whole : send;  // a broadcast has its data in recv, which the root's send is
     element_ = size_of(call.type);
-    blocks_got_ = row_of(call.what).gets_nothing(is_root)         ? 0
-                  : blocks && !row_of(call.what).gets_own_block() ? runner.size()
-                                                                  : 1;
-    if (!row_of(call.what).gives_nothing(is_root))
-        for_each_block(blocks && !row_of(call.what).gives_own_block() ? runner.size() : 1,
-                       [&](const call_piece& part, std::size_t there, std::size_t here, std::size_t bytes) {
-                           std::memcpy(send + here, part.given + there, bytes);
-                       });
+    blocks_got_ = row_of(call.what).blocks_got(is_root, runner.size());
+    for_each_block(row_of(call.what).blocks_given(is_root, runner.size()),
+                   [&](const call_piece& part, std::size_t there, std::size_t here, std::size_t bytes) {
+                       std::memcpy(send + here, part.given + there, bytes);
+                   });
     const std::uint64_t number = runner.issue(call, {send, recv}, 1, &found);
     recv_ = recv;
     return number;

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <terrace/error.hpp>
@@ -21,16 +24,24 @@ enum class evidence : std::uint8_t {
     has_left            ///< it has just said farewell and closed: of two that do not reach each other it is to blame
 };
 
-/// Returns true where it takes two: that a rank cannot reach another may be the fault of either.
-constexpr bool is_of_a_pair(evidence e) noexcept {
-    return e == evidence::unacknowledged || e == evidence::connection_lost;
-}
+/// What evidence means.
+struct evidence_row {
+    failure of = failure::died;
+    std::string_view words{};  ///< for users; none: it is no failure
+};
+inline constexpr std::array<evidence_row, 9> evidence_rows{{
+    {failure::died, "its process has ended"},
+    {failure::died, "its process has ended without making the call"},
+    {failure::died, "its process has ended, or its node has started anew"},
+    {failure::stopped, "by a signal, as SIGSTOP; SIGCONT continues it"},
+    {failure::stopped, "its process answers nothing, and its node does; SIGCONT continues one that is stopped"},
+    {failure::unreachable, "its node does not acknowledge what is sent to it"},
+    {failure::unreachable, "the transport has lost the connection"},
+}};
+constexpr const evidence_row& row_of(evidence e) noexcept { return evidence_rows[static_cast<std::size_t>(e)]; }
 
-/// Returns what the evidence of a failure is of.
-constexpr failure failure_of(evidence e) noexcept {
-    if (is_of_a_pair(e)) return failure::unreachable;
-    return e == evidence::stopped_by_signal || e == evidence::silent ? failure::stopped : failure::died;
-}
+/// Returns true where it takes two: that a rank cannot reach another may be the fault of either.
+constexpr bool is_of_a_pair(evidence e) noexcept { return row_of(e).of == failure::unreachable; }
 
 /// What is proved of a rank.
 struct sighting {

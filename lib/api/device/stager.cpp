@@ -58,18 +58,10 @@ stager::~stager() {
 }
 
 stager::traffic stager::traffic_of(const call_shape& call) const {
-    const bool root = call.root == comm_.rank();
-    switch (call.what) {
-        case collective::allreduce: return {.in_place = true};
-        case collective::reduce_scatter: return {.in = comm_.size()};
-        case collective::allgather: return {.out = comm_.size()};
-        case collective::alltoall: return {.in = comm_.size(), .out = comm_.size()};
-        case collective::gather: return {.out = root ? comm_.size() : 0};
-        case collective::scatter: return {.in = root ? comm_.size() : 0};
-        case collective::broadcast: return {.in = root ? 1 : 0, .out = root ? 0 : 1, .in_place = true};
-        case collective::reduce: return {.out = root ? 1 : 0};
-    }
-    return {};
+    const bool is_root = call.root == comm_.rank(), broadcasts = call.what == collective::broadcast;
+    const int given = row_of(call.what).blocks_given(is_root, comm_.size());
+    const int got = broadcasts && is_root ? 0 : row_of(call.what).blocks_got(is_root, comm_.size());
+    return {given, got, broadcasts || call.what == collective::allreduce};
 }
 
 void stager::run(const call_shape& call, const nccl::stream_call& c) {

@@ -11,18 +11,11 @@ namespace terrace::detail {
 namespace {
 
 bool fits(collective what, const nccl::stream_call& c, const communicator& comm, int root) {
-    const auto ranks = static_cast<std::size_t>(comm.size());
-    switch (what) {
-        case collective::allreduce: return c.sent == c.received;
-        case collective::reduce_scatter: return c.sent == c.received * ranks;
-        case collective::allgather: return c.received == c.sent * ranks;
-        case collective::alltoall: return c.sent == c.received && c.sent % ranks == 0;
-        case collective::gather: return comm.rank() != root || c.received == c.sent * ranks;
-        case collective::scatter: return comm.rank() != root || c.sent == c.received * ranks;
-        case collective::broadcast: return true;
-        case collective::reduce: return comm.rank() != root || c.sent == c.received;
-    }
-    return false;
+    const bool is_root = comm.rank() == root;
+    const auto given = static_cast<std::size_t>(row_of(what).blocks_given(is_root, comm.size()));
+    const auto got = static_cast<std::size_t>(row_of(what).blocks_got(is_root, comm.size()));
+    if (what == collective::broadcast || given == 0 || got == 0) return true;
+    return c.sent * got == c.received * given && c.sent % given == 0;
 }
 
 }  // namespace

@@ -71,7 +71,7 @@ void failure_agreement::weigh() {
     for (int r = 0; r < net_.size(); ++r) {
         const auto failed = weighed_.failed.find(r);
         if (failed == weighed_.failed.end()) live.push_back(r);
-        if (failed == weighed_.failed.end() || r == net_.rank() || failure_of(failed->second) != failure::died)
+        if (failed == weighed_.failed.end() || r == net_.rank() || row_of(failed->second).of != failure::died)
             hearers.push_back(r);
     }
     weighed_.hearers = rank_ring(std::move(hearers), net_.rank());

@@ -19,22 +19,6 @@ constexpr milliseconds while_ranks_agree(1);
 // Parts of the timeout: until others are heard, and until it is clear why a connection was lost.
 constexpr double for_answers = 0.25, for_better_evidence = 0.25;
 
-std::string_view words_for(evidence by) {
-    switch (by) {
-        case evidence::process_ended: return "its process has ended";
-        case evidence::process_left: return "its process has ended without making the call";
-        case evidence::connection_closed: return "its process has ended, or its node has started anew";
-        case evidence::stopped_by_signal: return "by a signal, as SIGSTOP; SIGCONT continues it";
-        case evidence::silent:
-            return "its process answers nothing, and its node does; SIGCONT continues one that is stopped";
-        case evidence::unacknowledged: return "its node does not acknowledge what is sent to it";
-        case evidence::connection_lost:
-        case evidence::acknowledged:
-        case evidence::has_left: break;
-    }
-    return "the transport has lost the connection";
-}
-
 std::vector<int> lines_of(endpoint& net) {
     std::vector<int> lines;
     if (net.base().watch)
@@ -106,11 +90,11 @@ std::vector<failed_rank> failure_watch::failed() const {
     for (const auto& [rank, by] : agreement_.verdict()) {
         const liveness* watch = net_.base().watch.get();
         const int member = net_.base().ranks.members()[at(rank)];
-        std::string noticed(rank == net_.rank() ? "so other ranks say of this one" : words_for(by));
+        std::string noticed(rank == net_.rank() ? "so other ranks say of this one" : row_of(by).words);
         if (watch != nullptr && rank != net_.rank() && is_of_a_pair(by)) noticed += ", " + watch->way(member);
         failed.push_back({.rank = callers_rank_[at(rank)],
                           .host = watch != nullptr ? watch->host(member) : "",
-                          .how = failure_of(by),
+                          .how = row_of(by).of,
                           .noticed = std::move(noticed)});
     }
     std::sort(failed.begin(), failed.end(), [](const auto& a, const auto& b) { return a.rank < b.rank; });
@@ -121,7 +105,7 @@ void failure_watch::tell_network() const {
     std::vector<int> failed, dead;
     for (const auto& [rank, by] : agreement_.verdict()) {
         failed.push_back(net_.ranks().members()[at(rank)]);
-        if (failure_of(by) == failure::died) dead.push_back(failed.back());
+        if (row_of(by).of == failure::died) dead.push_back(failed.back());
     }
     net_.base().net->lose(failed, dead);
 }

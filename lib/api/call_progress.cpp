@@ -37,7 +37,7 @@ void call_progress::start_thread() {
         core = static_cast<int>(std::count(nodes.begin(), me, *me));
     }
     const auto there = [this] {
-        return !callbacks_.empty() || (with_.o.progress_thread && !is_quiet() && !with_.failure.failed());
+        return !callbacks_.empty() || (with_.o.progress_thread && !is_quiet() && !with_.failure.is_broken());
     };
     const auto step = [this, w = waiter()](driver::lock& held) mutable {
         bool moved = true;
@@ -67,7 +67,7 @@ void call_progress::stop() {
     if (driver_) driver_->stop();  // the thread uses driver_ until then
     const auto gone = std::make_exception_ptr(usage_error(destroyed_too_soon));
     for (const auto& [call, function] : std::exchange(callbacks_, {}))
-        make(function, done(call) || with_.failure.failed() ? error_of(call) : gone, with_.o);
+        make(function, done(call) || with_.failure.is_broken() ? error_of(call) : gone, with_.o);
 }
 
 bool call_progress::done(std::uint64_t call) const noexcept {
@@ -121,7 +121,7 @@ void call_progress::finish(driver::lock& held, std::uint64_t call) {
     const at_end then_forget([&] { with_.control.messages.operations().stop_awaiting(message); });
     for (waiter w; !done(call);) {
         with_.failure.rethrow();
-        if (driver_ && driver_->sleep_until(held, [&] { return with_.failure.failed() || done(call); })) continue;
+        if (driver_ && driver_->sleep_until(held, [&] { return with_.failure.is_broken() || done(call); })) continue;
         if (w.should_yield(progress(), with_.net.spin_limit())) wait_a_moment();
         call_back(held);
     }
@@ -142,7 +142,7 @@ void call_progress::then(std::uint64_t call, callback f) {
 // Without the lock, since what is called may make calls.
 void call_progress::call_back(driver::lock& held) {
     if (callbacks_.empty()) return;
-    const auto waits = [&](const continuation& c) { return !with_.failure.failed() && !done(c.call); };
+    const auto waits = [&](const continuation& c) { return !with_.failure.is_broken() && !done(c.call); };
     const auto first = std::stable_partition(callbacks_.begin(), callbacks_.end(), waits);
     if (first == callbacks_.end()) return;
     std::vector<std::pair<callback, std::exception_ptr>> ready;
@@ -205,7 +205,7 @@ void call_progress::look_around() {
 
 // Copied messages that have not left yet are part of sends that are complete. Others' must not wait for this rank.
 void call_progress::deliver_copies() noexcept {
-    if (with_.failure.failed()) return;
+    if (with_.failure.is_broken()) return;
     try {
         constexpr auto patience = std::chrono::seconds(1);  // with ranks that have gone, or receive nothing
         const auto until = std::chrono::steady_clock::now() + patience;

@@ -103,8 +103,7 @@ communicator_core::communicator_core(const plan& p, connection by, int rank, opt
     running_->serve(control_->messages);
     const binding bound{data_of(plan_), net_->rank(), ranks_.callers, options_.reproducible, options_.rounds_on_wire};
     calls_ = std::make_unique<call_admission>(call_admission::parts{
-        .runs = {bound, *net_, *running_, reports_.events(), control_->order, failure_, options_},
-        .order = control_->order,
+        .runs = {bound, *net_, *running_, reports_.events(), control_->call_order, failure_, options_},
         .times = reports_.times(),
         .requests = [this](std::uint64_t call) { return request_access::make(*progress_, call); },
         .begun = [this] { progress_->begun(); },
@@ -132,14 +131,15 @@ communicator_core::~communicator_core() {
     progress_->stop();
     calls_->drop_device();
     progress_->deliver_copies();
-    const bool is_quiet = progress_->is_quiet() && !control_->chain.is_open() && !control_->order.told().is_open();
-    if ((failure_.failed() || !is_quiet) && !net_->abandon()) {
+    const bool is_quiet =
+        progress_->is_quiet() && !control_->wait_report.is_open() && !control_->call_order.told().is_open();
+    if ((failure_.is_broken() || !is_quiet) && !net_->abandon()) {
         calls_->runner().keep_for_ever();
         calls_->queue().keep_for_ever();
         keep_for_ever(std::move(control_));
     }
     try {
-        reports_.write_last(*running_, failure_.failed());
+        reports_.write_last(*running_, failure_.is_broken());
     } catch (const std::exception& e) {
         if (options_.log) options_.log(log_level::warn, e.what());
     }
@@ -178,7 +178,7 @@ void communicator_core::expect_no_group(std::string_view call) {
 void communicator_core::end_calls_for(const std::string& what) {
     calls_->expect_unbroken(what);
     progress_->drive_until([&] { return calls_->queue().none_waits(); });
-    failure_.latch([&] { control_->order.meet(what); });
+    failure_.latch([&] { control_->call_order.meet(what); });
     progress_->drive_until([&] { return running_->idle(); });
 }
 
@@ -193,7 +193,7 @@ void communicator_core::set_timeout(std::chrono::duration<double> timeout) {
         throw usage_error(fmt::format("set_timeout: {:g} s; allowed: 0 (no limit) or more", timeout.count()));
     const auto held = hold();
     options_.timeout = timeout;
-    control_->chain.set_timeout(timeout);
+    control_->wait_report.set_timeout(timeout);
 }
 
 std::string communicator_core::transports() const {

@@ -24,7 +24,7 @@ void driver::stop() {
 }
 
 driver::lock driver::hold() {
-    lock held(guard_, std::defer_lock);
+    lock held(one_lock_, std::defer_lock);
     if (wanted_ == 0 && held.try_lock()) return held;
     ++wanted_;
     for (int i = 0; i < tries && !held.try_lock(); ++i) sched_yield();
@@ -62,7 +62,7 @@ bool driver::is_needed() { return drives_ = !sleepers_.empty() || work_.there();
 
 void driver::run(const std::stop_token& stop) {
     if (core_) bind_thread_to_core_from_end(*core_);
-    lock held(guard_);
+    lock held(one_lock_);
     self_ = std::this_thread::get_id();
     while (!stop.stop_requested() && there_.wait(held, stop, [this] { return is_needed(); })) {
         const bool moved = work_.step(held);

@@ -54,7 +54,7 @@ private:
 
     const std::optional<int> core_;
     work work_;
-    std::mutex guard_;            // the communicator's one lock; README.md has the order of all locks
+    std::mutex one_lock_;         // the communicator's one lock; README.md has the order of all locks
     std::atomic<int> wanted_{0};  // threads that wait for the lock
     std::condition_variable_any there_;
     std::vector<sleeper*> sleepers_;

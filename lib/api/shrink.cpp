@@ -20,7 +20,7 @@ namespace {
 struct interrupted {};
 
 void agree_on_survivors(communicator_core& from) {
-    failure_watch& failures = from.control().failures;
+    failure_watch& failures = from.control().membership;
     control_router& router = from.control().router;
     const auto timeout = from.settings().timeout;
     const auto begin = std::chrono::steady_clock::now();
@@ -40,19 +40,19 @@ void agree_on_survivors(communicator_core& from) {
 
 // More than half of the ranks, or half of them with the lowest: at most one part of a job that is cut in two.
 void expect_majority(communicator_core& from) {
-    const failed_ranks& failed = from.control().failures.verdict();
+    const failed_ranks& failed = from.control().membership.verdict();
     const int size = from.net().size(), left = size - static_cast<int>(failed.size());
     const bool may = 2 * left > size || (2 * left == size && !failed.contains(0));
     if (may && !failed.contains(from.net().rank())) return;
     std::vector<int> ranks;
-    for (const failed_rank& f : from.control().failures.failed()) ranks.push_back(f.rank);
+    for (const failed_rank& f : from.control().membership.callers_failed()) ranks.push_back(f.rank);
     throw partitioned_error(fmt::format(
         "shrink: {} of {} ranks are left without {}, and another part of the job may go on: end this process", left,
         size, ranks_named(ranks, from.ranks().world)));
 }
 
 std::unique_ptr<communicator_core> of_survivors(communicator_core& from) {
-    failure_watch& failures = from.control().failures;
+    failure_watch& failures = from.control().membership;
     std::vector<int> members;  // by rank of the plan
     int new_rank = 0;          // survivors that the caller's numbering puts before this rank
     std::string name = "without";
@@ -86,7 +86,7 @@ std::unique_ptr<communicator_core> of_survivors(communicator_core& from) {
 // rank that has its communicator waits until all have theirs.
 std::unique_ptr<communicator_core> shrink(communicator_core& from) {
     const auto held = from.hold();
-    failure_watch& failures = from.control().failures;
+    failure_watch& failures = from.control().membership;
     if (const std::string& why = from.net().base().net->traits().no_survivors; !why.empty())
         throw usage_error("shrink: " + why);
     if (failures.verdict().empty()) throw usage_error("shrink: no rank has failed; call it after a rank_failed_error");
@@ -112,7 +112,7 @@ std::unique_ptr<communicator_core> shrink(communicator_core& from) {
 
 // Ranks that have seen a failure outside of this may be in shrink() already: those agree once, and so do the ones here.
 bool all_make(communicator_core& from, const std::function<void(const std::function<void()>& look)>& make) {
-    failure_watch& failures = from.control().failures;
+    failure_watch& failures = from.control().membership;
     std::int32_t made = 1;
     try {
         const auto held = from.hold();

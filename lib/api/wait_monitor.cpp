@@ -47,7 +47,7 @@ wait_monitor::wait_monitor(const subject& of, const options& o) : of_(of), optio
 }
 
 void wait_monitor::look_around() {
-    if (of_.control.order.listens()) of_.control.order.listen();
+    if (of_.control.call_order.listens()) of_.control.call_order.listen();
     watch();
 }
 
@@ -56,23 +56,23 @@ void wait_monitor::watch() {
         dumps_seen_ = dumps_asked_for();
         dump();
     }
-    of_.calls.follow_waits();
+    of_.running.follow_waits();
     if (!options_.metrics_file.empty()) keep_metrics();
-    const std::chrono::duration<double> waited =
-        std::max({of_.control.order.age(), of_.calls.age(), of_.control.messages.operations().age(), of_.groups.age()});
-    if (of_.control.failures.has_work(waited)) look_for_failures();
-    if (of_.control.order.listens() && !of_.calls.idle()) tell_stamps();
-    if (of_.control.chain.has_work(waited)) {
+    const std::chrono::duration<double> waited = std::max(
+        {of_.control.call_order.age(), of_.running.age(), of_.control.messages.operations().age(), of_.groups.age()});
+    if (of_.control.membership.has_work(waited)) look_for_failures();
+    if (of_.control.call_order.listens() && !of_.running.idle()) tell_stamps();
+    if (of_.control.wait_report.has_work(waited)) {
         of_.control.router.receive();
         if (const waiting all = waits(); !all.ranks.empty())
-            of_.control.chain.look(waited, position_of(*all.ranks.begin(), of_.ranks.callers));
+            of_.control.wait_report.look(waited, position_of(*all.ranks.begin(), of_.ranks.callers));
     }
     if (options_.timeout.count() > 0 && waited > options_.timeout) time_out();
 }
 
 void wait_monitor::keep_metrics() {
     const auto now = std::chrono::steady_clock::now();
-    if (now < metrics_due_ || of_.calls.idle()) return;
+    if (now < metrics_due_ || of_.running.idle()) return;
     metrics_due_ = now + std::chrono::seconds(5);
     try {
         of_.write_metrics();
@@ -82,24 +82,24 @@ void wait_monitor::keep_metrics() {
 }
 
 void wait_monitor::tell_stamps() const {
-    if (!of_.control.order.told().is_time(of_.calls.age())) return;
+    if (!of_.control.call_order.told().is_time(of_.running.age())) return;
     waiting all;
-    of_.calls.add_waits(of_.ranks.callers, all);
+    of_.running.add_waits(of_.ranks.callers, all);
     for (std::size_t r = 0; r < of_.ranks.callers.size(); ++r)
         if (all.ranks.contains(of_.ranks.callers[r]))
-            of_.control.order.tell(of_.calls.stamp_of_oldest(), static_cast<int>(r));
+            of_.control.call_order.tell(of_.running.stamp_of_oldest(), static_cast<int>(r));
 }
 
 int wait_monitor::end_of_chain() const {
-    const std::optional<int> last = of_.control.chain.end();
+    const std::optional<int> last = of_.control.wait_report.end();
     return last ? of_.ranks.callers[static_cast<std::size_t>(*last)] : -1;
 }
 
 waiting wait_monitor::waits() const {
     waiting all;
-    of_.control.order.add_waits(all);
+    of_.control.call_order.add_waits(all);
     of_.control.messages.operations().add_waits(all);
-    of_.calls.add_waits(of_.ranks.callers, all);
+    of_.running.add_waits(of_.ranks.callers, all);
     of_.groups.add_waits(all);
     return all;
 }
@@ -109,17 +109,17 @@ void wait_monitor::look_for_failures() const {
     const auto awaits = [this](int rank) {
         return waits().ranks.contains(of_.ranks.callers[static_cast<std::size_t>(rank)]);
     };
-    if (!of_.control.failures.look(awaits)) return;
+    if (!of_.control.membership.look(awaits)) return;
     if (!options_.dump_file.empty()) dump();
-    of_.control.failures.raise(waits().lines);
+    of_.control.membership.raise(waits().lines);
 }
 
 void wait_monitor::time_out() const {
     if (!options_.dump_file.empty()) dump();
     const waiting all = waits();
-    if (!all.ranks.empty()) of_.control.chain.give_up(position_of(*all.ranks.begin(), of_.ranks.callers));
-    throw timeout_error(timeout_message(options_.timeout.count(), all, end_of_chain(), of_.control.failures.sees_all(),
-                                        of_.ranks.world));
+    if (!all.ranks.empty()) of_.control.wait_report.give_up(position_of(*all.ranks.begin(), of_.ranks.callers));
+    throw timeout_error(timeout_message(options_.timeout.count(), all, end_of_chain(),
+                                        of_.control.membership.sees_all(), of_.ranks.world));
 }
 
 void wait_monitor::dump() const {

@@ -23,7 +23,7 @@ public:
     /// The parts of a communicator that a rank waits in. All must outlive the monitor.
     struct subject {
         control_plane& control;
-        engine& calls;
+        engine& running;
         call_groups& groups;
         const recorder& events;
         const rank_numbers& ranks;

@@ -75,7 +75,6 @@ public:
         : shape_(std::move(shape)), work_(std::move(work)), state_(s) {}
 
     const call_shape& shape() const noexcept { return shape_; }
-    call_state state() const noexcept { return state_; }
     /// Lets it carry another call of `count` elements, which its work has taken, before it begins.
     void carry(std::int64_t count);
 

@@ -18,7 +18,7 @@ call_piece piece_of(const call_shape& call, const call_buffers& b) {
 call_admission::call_admission(const parts& with)
     : with_(with),
       runner_(with.runs, with.begun),
-      queue_(runner_, with.order, with.runs.failure),
+      queue_(runner_, with.runs.call_order, with.runs.failure),
       groups_(with.runs.o.threads == options::threading::any) {}
 
 // Calls of a group that has others of their kind join these at once.
@@ -38,7 +38,7 @@ request call_admission::start(const call_shape& call, const call_buffers& b, dou
     call_runner::programs::entry* found = runner_.find_idle(call, b.send, b.recv);
     const std::uint64_t signature = found != nullptr ? found->signature : signature_of(call);
     bool may_run = false;
-    with_.runs.failure.latch([&] { may_run = queue_.none_waits() && with_.order.start(call, signature); });
+    with_.runs.failure.latch([&] { may_run = queue_.none_waits() && with_.runs.call_order.start(call, signature); });
     if (!may_run) return start_later(call, b, factor);
     if (with_.times) with_.times->begin();
     const std::uint64_t number = runner_.issue(call, b, factor, found);
@@ -63,8 +63,8 @@ void call_admission::check(const call_shape& call, std::uint64_t signature, cons
     if (objection.empty()) objection = runner_.objection_to(call, send, recv);
     with_.empty_queue();
     with_.runs.failure.latch([&] {
-        if (objection.empty()) with_.order.start_and_wait(call, signature);
-        else with_.order.meet_refused(call, objection);
+        if (objection.empty()) with_.runs.call_order.start_and_wait(call, signature);
+        else with_.runs.call_order.meet_refused(call, objection);
     });
     if (!objection.empty()) throw refusal_of(call, objection);
 }

@@ -25,7 +25,6 @@ public:
     /// What it works with. All that it refers to must outlive it.
     struct parts {
         call_runner::parts runs;
-        call_check& order;
         call_times* times;                               ///< null: nobody asks
         std::function<request(std::uint64_t)> requests;  ///< makes a request of a call of the host
         std::function<void()> begun;                     ///< is called whenever a call has been issued

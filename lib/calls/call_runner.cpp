@@ -39,7 +39,7 @@ std::uint64_t call_runner::issue(const call_shape& call, call_buffers b, double 
         b.send = b.recv = found->memory.data();
     }
     if (call.has_own_lengths()) b.layout = own_lengths{call.count, call.counts, call.received};
-    found->last_call = with_.calls.issue(found->run, b, with_.check.stamp());
+    found->last_call = with_.running.issue(found->run, b, with_.call_order.stamp());
     if (with_.events.keeps_everything())
         with_.events.describe({found->last_call, call.what, call.type,
                                with_.bound.elements_of(call) * static_cast<std::int64_t>(size_of(call.type))});
@@ -77,7 +77,7 @@ call_runner::programs::entry& call_runner::program_for(const call_shape& call, b
     const call_shape made = call.of_program();
     programs::entry& added = programs_.add({made, signature_of(call), near, bind(made, near)},
                                            [&](std::uint64_t number) { return done(number); });
-    with_.calls.scratch().keep(with_.o.memory - std::min(programs_.bytes(), with_.o.memory));
+    with_.running.scratch().keep(with_.o.memory - std::min(programs_.bytes(), with_.o.memory));
     return added;
 }
 
@@ -108,7 +108,7 @@ program call_runner::bind(const call_shape& call, bool near) {
                   .streams = streams(call),
                   .owners = bound.meets_wire_types(call) ? owners_of(chosen, call) : 1,
                   .own_lengths = call.has_own_lengths(),
-                  .counted_as = with_.calls.counts().size_of(name_of(call), bytes),
+                  .counted_as = with_.running.counts().size_of(name_of(call), bytes),
                   .bytes = bytes},
                  with_.net);
     with_.failure.latch([&] { made.take_slots(); });  // the other ranks begin the call
@@ -136,7 +136,7 @@ bool call_runner::streams(const call_shape& call) const {
 // Other ranks begin the call in any case.
 void call_runner::lend_scratch(programs::entry& to, std::size_t more) {
     with_.failure.latch([&] {
-        if (!to.run.borrow(with_.calls.scratch(), more))
+        if (!to.run.borrow(with_.running.scratch(), more))
             throw memory_error(to.run.scratch_bytes() + more, "scratch memory of " + describe(to.shape));
     });
 }

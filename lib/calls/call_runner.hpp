@@ -26,9 +26,9 @@ public:
     struct parts {
         binding bound;
         endpoint& net;
-        engine& calls;
+        engine& running;
         recorder& events;
-        const call_check& check;  ///< whose stamp the messages of a call carry
+        call_check& call_order;  ///< whose stamp the messages of a call carry
         failure_state& failure;
         const options& o;
     };
@@ -40,7 +40,7 @@ public:
     /// Returns the callers' number of this process.
     int rank() const noexcept { return with_.bound.callers_rank[at(with_.bound.rank)]; }
     int size() const noexcept { return with_.net.size(); }
-    bool done(std::uint64_t number) const noexcept { return with_.calls.done(number); }
+    bool done(std::uint64_t number) const noexcept { return with_.running.done(number); }
 
     /// Why the call is wrong in itself on this rank; empty if it is not.
     std::string objection_to(const call_shape& call, const void* send, const void* recv) const;

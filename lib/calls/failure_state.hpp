@@ -14,7 +14,7 @@ namespace terrace::detail {
 /// rank never makes, so that no later call can match: the communicator stays broken.
 class failure_state {
 public:
-    bool failed() const noexcept { return first_ != nullptr || given_up_ != nullptr; }
+    bool is_broken() const noexcept { return first_ != nullptr || given_up_ != nullptr; }
     /// Throws the failure again if there is one.
     void rethrow() const;
     /// Breaks the communicator where no call of its own has failed. Any thread, without a lock.

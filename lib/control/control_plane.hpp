@@ -12,7 +12,7 @@
 
 namespace terrace::detail {
 
-/// The services of a communicator, one for each row of the table, and the router that hands them their messages.
+/// The services of a communicator, each by its name in the table, and the router that hands them their messages.
 struct control_plane {
     /// @param net, callers_rank, events, o must outlive this   @param first_slot of point_to_point
     /// @param progress, watch those of call_check
@@ -20,15 +20,15 @@ struct control_plane {
                   const options& o, std::function<void()> progress, std::function<void()> watch)
         : router(net),
           messages(router, first_slot, callers_rank, events),
-          order(router, callers_rank, o, std::move(progress), std::move(watch)),
-          chain(router, o.timeout),
-          failures(router, callers_rank, o.failure_timeout) {}
+          call_order(router, callers_rank, o, std::move(progress), std::move(watch)),
+          wait_report(router, o.timeout),
+          membership(router, callers_rank, o.failure_timeout) {}
 
     control_router router;
     point_to_point messages;
-    call_check order;
-    wait_chain chain;
-    failure_watch failures;
+    call_check call_order;
+    wait_chain wait_report;
+    failure_watch membership;
 };
 
 }  // namespace terrace::detail

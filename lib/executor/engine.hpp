@@ -71,8 +71,6 @@ public:
     bool idle() const noexcept { return calls_.empty(); }
     /// Returns true while a running call has lanes to begin. progress() begins them without any other rank's help.
     bool beginning() const noexcept;
-    /// Returns the number of the oldest call in flight. The engine must not be idle.
-    std::uint64_t oldest() const noexcept { return calls_.front().number; }
     /// Returns the stamp of the oldest call in flight. The engine must not be idle.
     const call_stamp& stamp_of_oldest() const noexcept { return calls_.front().stamp; }
     /// Returns time_since_asked() of the oldest call in flight; 0 where there is none.

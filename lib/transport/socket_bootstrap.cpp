@@ -44,7 +44,7 @@ socket_bootstrap::socket_bootstrap(team& ranks, const std::vector<network_interf
 std::vector<std::string> socket_bootstrap::exchange(std::span<const int> ranks, std::string_view key,
                                                     std::string_view value, const wait_hook& look) {
     if (ranks.size() == 1) return {std::string(value)};
-    lock held(guard_);
+    lock held(lines_lock_);
     const auto at_key = arrived_.try_emplace(std::string(key)).first;
     const at_end forget([&] { arrived_.erase(at_key); });
     std::map<int, std::string>& got = at_key->second;
@@ -77,7 +77,7 @@ std::vector<std::string> socket_bootstrap::exchange(std::span<const int> ranks, 
 }
 
 void socket_bootstrap::set_timeout(std::chrono::duration<double> timeout) {
-    const lock held(guard_);
+    const lock held(lines_lock_);
     timeout_ = timeout;
 }
 

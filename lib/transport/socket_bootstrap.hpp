@@ -66,7 +66,7 @@ private:
     const int rank_;
     descriptor listener_;
     std::vector<place> places_;
-    std::mutex guard_;  // of all below
+    std::mutex lines_lock_;  // of all below
     std::condition_variable moved_;
     bool moving_ = false;  // a thread polls for all of them, without the lock: only that one removes lines
     std::chrono::duration<double> timeout_{};

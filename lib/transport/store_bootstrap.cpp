@@ -40,7 +40,7 @@ store_bootstrap::store_bootstrap(store in, std::string where, std::chrono::durat
     if (in_.rank < 0 || in_.rank >= in_.size)
         throw usage_error(fmt::format("rank {} of {}: ranks are numbered 0 ... size - 1 (store::rank, TERRACE_RANK)",
                                       in_.rank, in_.size));
-    lock held(guard_);
+    lock held(store_lock_);
     if (in_.rank == 0) welcome_all(held, look);
     else say_hello(held, look);
 }
@@ -111,7 +111,7 @@ void store_bootstrap::say_hello(lock& held, const wait_hook& look) {
 std::vector<std::string> store_bootstrap::exchange(std::span<const int> ranks, std::string_view key,
                                                    std::string_view value, const wait_hook& look) {
     if (ranks.size() == 1) return {std::string(value)};
-    lock held(guard_);
+    lock held(store_lock_);
     const std::string prefix = fmt::format("{}{}", meeting_, key), everything = prefix + "/all";
     const auto key_of = [&](int rank) { return fmt::format("{}/{}", prefix, rank); };
     if (ranks.front() != in_.rank) {
@@ -149,7 +149,7 @@ std::vector<std::string> store_bootstrap::exchange(std::span<const int> ranks, s
 }
 
 void store_bootstrap::set_timeout(std::chrono::duration<double> timeout) {
-    const lock held(guard_);
+    const lock held(store_lock_);
     timeout_ = timeout;
 }
 

@@ -41,7 +41,7 @@ private:
     [[noreturn]] void time_out(const std::vector<int>& missing) const;
 
     const std::string where_;
-    std::mutex guard_;  // of all below: one thread at a time uses the store, and none while it waits
+    std::mutex store_lock_;  // of all below: one thread at a time uses the store, and none while it waits
     const store in_;
     std::chrono::duration<double> timeout_;
     std::string meeting_;

@@ -95,7 +95,6 @@ TEST(engine, calls_complete_in_any_order) {
     f.progress();
     EXPECT_FALSE(f.calls.done(1));
     EXPECT_TRUE(f.calls.done(2));
-    EXPECT_EQ(f.calls.oldest(), 1u);
     f.rank.wire->complete();
     f.progress();
     EXPECT_TRUE(f.calls.idle());

@@ -21,12 +21,12 @@ TEST(failure_state, latches_the_first_failure) {
     s.latch([] {});
     s.expect_none("allreduce");
     s.rethrow();
-    EXPECT_FALSE(s.failed());
+    EXPECT_FALSE(s.is_broken());
     EXPECT_EQ(cleanups, 0);
 
     EXPECT_THROW(fail("one"), timeout_error);
     EXPECT_THROW(fail("two"), timeout_error);
-    EXPECT_TRUE(s.failed());
+    EXPECT_TRUE(s.is_broken());
     EXPECT_EQ(cleanups, 2);
     try {
         s.rethrow();
@@ -45,7 +45,7 @@ TEST(failure_state, latches_the_first_failure) {
 TEST(failure_state, is_given_up_by_another_thread) {
     failure_state s;
     std::jthread(&failure_state::give_up, &s, "given up").join();
-    EXPECT_TRUE(s.failed());
+    EXPECT_TRUE(s.is_broken());
     try {
         s.expect_none("allreduce");
         ADD_FAILURE();

@@ -36,7 +36,7 @@ std::string wait_for_rank_1(const options& o, const std::function<void()>& meanw
             monitor->watch();
         });
     monitor = std::make_unique<wait_monitor>(wait_monitor::subject{control, calls, groups, events, ranks}, o);
-    return refusal_of<timeout_error>([&] { control.order.start_and_wait(one_float, signature_of(one_float)); });
+    return refusal_of<timeout_error>([&] { control.call_order.start_and_wait(one_float, signature_of(one_float)); });
 }
 
 }  // namespace

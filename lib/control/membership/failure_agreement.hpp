@@ -43,7 +43,7 @@ public:
     /// Returns the verdict of the round; empty where there is none yet.
     const failed_ranks& verdict() const noexcept { return verdict_; }
     /// Returns who has failed by what this rank knew in the last advance().
-    const failed_ranks& failed() const noexcept { return weighed_.failed; }
+    const failed_ranks& known_failed() const noexcept { return weighed_.failed; }
     /// Begins the next round, in which all is known that was before.
     void next_round();
     /// Whether a rank takes part in this round, as far as this one has heard.

@@ -42,7 +42,7 @@ bool failure_watch::has_work(std::chrono::duration<double> waited) noexcept {
     if (waited < short_wait) return false;
     const auto now = clock::now();
     if (now < next_look_) return false;
-    next_look_ = now + (agreement_.failed().empty() ? between_looks : while_ranks_agree);
+    next_look_ = now + (agreement_.known_failed().empty() ? between_looks : while_ranks_agree);
     return true;
 }
 
@@ -85,7 +85,7 @@ void failure_watch::look_for_lost() {
     }
 }
 
-std::vector<failed_rank> failure_watch::failed() const {
+std::vector<failed_rank> failure_watch::callers_failed() const {
     std::vector<failed_rank> failed;
     for (const auto& [rank, by] : agreement_.verdict()) {
         const liveness* watch = net_.base().watch.get();
@@ -112,7 +112,7 @@ void failure_watch::tell_network() const {
 
 void failure_watch::raise(std::vector<std::string> waits) const {
     tell_network();
-    throw rank_failed_error(failed(), std::move(waits));
+    throw rank_failed_error(callers_failed(), std::move(waits));
 }
 
 }  // namespace terrace::detail

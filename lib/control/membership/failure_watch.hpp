@@ -32,7 +32,7 @@ public:
     /// Who has failed, as all ranks that reach one another say; empty until they agree.
     const failed_ranks& verdict() const noexcept { return agreement_.verdict(); }
     /// Whether more ranks than those of the verdict are known to have failed.
-    bool knows_more() const { return agreement_.failed().size() > verdict().size(); }
+    bool knows_more() const { return agreement_.known_failed().size() > verdict().size(); }
     /// Begins to agree anew, with all ranks that have not failed. Then call look_anew() until it is true: the verdict
     /// may be that none has failed. Ranks that go on with calls then begin the next round by this, too.
     void agree_anew() { agreement_.next_round(); }
@@ -44,7 +44,7 @@ public:
     /// failure_agreement::silent
     std::vector<int> silent() const { return agreement_.silent(); }
     /// The ranks of the verdict, by ascending rank, in the caller's numbering.
-    std::vector<failed_rank> failed() const;
+    std::vector<failed_rank> callers_failed() const;
     /// Says so to the network.
     void tell_network() const;
     /// Tells the network, and throws. @param waits what this rank is waiting for   @throws rank_failed_error

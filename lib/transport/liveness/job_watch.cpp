@@ -94,7 +94,7 @@ public:
     }
 
     bool look(std::vector<sighting>& found) noexcept override {
-        const std::lock_guard lock(guard_);
+        const std::lock_guard lock(watch_lock_);
         const auto now = std::chrono::steady_clock::now();
         const bool node_doubts = node_.look(now, found);
         return (lines_ && lines_->look(now, found)) || node_doubts;
@@ -112,7 +112,7 @@ private:
     const int rank_;
     const std::optional<shared_region> said_;  // farewells
     farewell_flag* const own_;
-    std::mutex guard_;  // of all below
+    std::mutex watch_lock_;  // of all below
     process_watch node_;
     const std::unique_ptr<lifelines> lines_;
 };

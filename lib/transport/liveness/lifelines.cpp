@@ -62,7 +62,7 @@ void lifelines::begin_to_answer() {
     if (lines_.empty() || !ends_answers_) return;
     answerer_ = start_quiet_thread([this] { answer_pulses(); });
     if (!answerer_.joinable()) return;
-    const std::lock_guard lock(guard_);
+    const std::lock_guard lock(lines_lock_);
     for (const line& l : lines_) send_byte(l, answers);
 }
 
@@ -71,13 +71,13 @@ void lifelines::answer_pulses() noexcept {
     std::vector<pollfd> all;
     while (true) {
         {
-            const std::lock_guard lock(guard_);
+            const std::lock_guard lock(lines_lock_);
             all = polled_;
         }
         all.push_back({.fd = ends_answers_.get(), .events = POLLIN, .revents = 0});
         if (::poll(all.data(), all.size(), -1) <= 0) continue;
         if (all.back().revents != 0) return;
-        const std::lock_guard lock(guard_);
+        const std::lock_guard lock(lines_lock_);
         for (std::size_t i = 0; i < lines_.size(); ++i)
             if (all[i].revents != 0) read(lines_[i]);
         pass_over_failed();
@@ -93,7 +93,7 @@ void lifelines::pass_over_failed() noexcept {
 // ---- looking --------------------------------------------------------------------------------------------------------
 
 bool lifelines::look(clock::time_point now, std::vector<sighting>& found) noexcept {
-    const std::lock_guard lock(guard_);
+    const std::lock_guard lock(lines_lock_);
     if (::poll(polled_.data(), polled_.size(), 0) > 0)
         for (std::size_t i = 0; i < lines_.size(); ++i)
             if (polled_[i].revents != 0) read(lines_[i]);

@@ -90,7 +90,7 @@ private:
     const std::chrono::duration<double> silence_;
     std::vector<int> missing_;
     std::vector<int> counts_;  // lines of all ranks, at both of their ends, by rank of the bootstrap
-    std::mutex guard_;         // of all below, once there is a thread
+    std::mutex lines_lock_;    // of all below, once there is a thread
     std::vector<line> lines_;
     std::vector<pollfd> polled_;  // by line
     clock::time_point next_pulse_{};

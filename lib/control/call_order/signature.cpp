@@ -23,51 +23,38 @@ struct extent {
         const auto begin = reinterpret_cast<std::uintptr_t>(at);
         return {begin, begin + static_cast<std::uintptr_t>(bytes)};
     }
-    std::int64_t size() const { return static_cast<std::int64_t>(end - begin); }
     bool overlaps(const extent& o) const { return begin < o.end && o.begin < end; }
     std::string text() const { return fmt::format("[{:#x}, {:#x})", begin, end); }
 };
 
-std::string clash(const extent& send, const extent& recv, const std::string& allowed) {
-    return fmt::format("send {} and recv {} overlap; {}", send.text(), recv.text(), allowed);
-}
-
 std::string overlap(const call_shape& call, int rank, int ranks, const void* send, const void* recv) {
+    const collective_row& row = row_of(call.what);
+    const bool own_lengths = call.has_own_lengths(), gathers = row.gives_own_block();
+    if (!row.blocks && (send == recv || row.gets_nothing(call.root == rank))) return {};
+    if (!own_lengths && row.blocks && row.has_root() && call.root != rank) return {};  // one buffer alone
+    const std::vector<std::int64_t>& counts = call.counts;
+    std::int64_t before = call.count * rank, own = call.count, all = row.blocks ? call.count * ranks : call.count;
+    if (!own_lengths && !counts.empty()) {
+        before = std::reduce(counts.begin(), counts.begin() + rank);
+        own = counts[static_cast<std::size_t>(rank)];
+        all = std::reduce(counts.begin(), counts.end());
+    }
     const auto element = static_cast<std::int64_t>(size_of(call.type));
-    if (!row_of(call.what).blocks) {
-        if (send == recv || row_of(call.what).gets_nothing(call.root == rank)) return {};
-        const extent from = extent::of(send, call.count * element), to = extent::of(recv, call.count * element);
-        return from.overlaps(to) ? clash(from, to, "pass the same buffer to work in place, or two that do not overlap")
-                                 : "";
-    }
-    if (call.what == collective::alltoall || call.has_own_lengths()) {
-        const auto sum = [&](const std::vector<std::int64_t>& counts) {
-            return call.has_own_lengths() ? std::reduce(counts.begin(), counts.end()) : call.count * ranks;
-        };
-        const extent from = extent::of(send, sum(call.counts) * element);
-        const extent to = extent::of(recv, sum(call.received) * element);
-        return from.overlaps(to) ? clash(from, to,
-                                         fmt::format("{} does not work in place: pass two buffers that do "
-                                                     "not overlap",
-                                                     name_of(call)))
-                                 : "";
-    }
-    std::int64_t before = call.count * rank, own = call.count, all = call.count * ranks;
-    if (!call.counts.empty()) {
-        before = std::reduce(call.counts.begin(), call.counts.begin() + rank);
-        own = call.counts[static_cast<std::size_t>(rank)];
-        all = std::reduce(call.counts.begin(), call.counts.end());
-    }
-    if (row_of(call.what).has_root() && call.root != rank) return {};  // one buffer alone
-    const bool gathers = row_of(call.what).gives_own_block();
-    const extent from = extent::of(send, (gathers ? own : all) * element);
-    const extent to = extent::of(recv, (gathers ? all : own) * element);
-    const extent& whole = gathers ? to : from;
-    const extent& block = gathers ? from : to;
-    const std::uintptr_t place = whole.begin + static_cast<std::uintptr_t>(before * element);
-    if (block.begin == place || !from.overlaps(to)) return {};
-    return clash(from, to,
-                 fmt::format("to work in place let {} be rank {}'s own block of {}, which begins at {:#x}",
+    const std::int64_t sent = own_lengths ? std::reduce(counts.begin(), counts.end()) : gathers ? own : all;
+    const std::int64_t got = own_lengths            ? std::reduce(call.received.begin(), call.received.end())
+                             : row.gets_own_block() ? own
+                                                    : all;
+    const extent from = extent::of(send, sent * element), to = extent::of(recv, got * element);
+    if (!from.overlaps(to)) return {};
+    const auto clash = [&](std::string_view allowed) {
+        return fmt::format("send {} and recv {} overlap; {}", from.text(), to.text(), allowed);
+    };
+    if (!row.blocks) return clash("pass the same buffer to work in place, or two that do not overlap");
+    if (call.what == collective::alltoall || own_lengths)
+        return clash(fmt::format("{} does not work in place: pass two buffers that do not overlap", name_of(call)));
+    const std::uintptr_t place = (gathers ? to : from).begin + static_cast<std::uintptr_t>(before * element);
+    if ((gathers ? from : to).begin == place) return {};
+    return clash(fmt::format("to work in place let {} be rank {}'s own block of {}, which begins at {:#x}",
                              gathers ? "send" : "recv", rank, gathers ? "recv" : "send", place));
 }
 

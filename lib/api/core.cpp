@@ -1,6 +1,5 @@
 #include "api/core.hpp"
 
-#include <algorithm>
 #include <chrono>
 #include <string>
 #include <utility>

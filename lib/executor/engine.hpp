@@ -2,8 +2,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <optional>
-#include <string>
 #include <vector>
 
 #include "base/index.hpp"

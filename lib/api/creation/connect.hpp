@@ -4,7 +4,6 @@
 #include <string>
 #include <string_view>
 
-#include <terrace/error.hpp>
 #include <terrace/options.hpp>
 #include <terrace/plan.hpp>
 

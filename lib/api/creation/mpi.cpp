@@ -1,6 +1,5 @@
 #include <terrace/mpi_world.hpp>
 
-#include <memory>
 #include <utility>
 
 #include "api/core.hpp"

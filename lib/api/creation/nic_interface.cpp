@@ -1,7 +1,6 @@
 #include "api/creation/nic_interface.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "base/index.hpp"
 

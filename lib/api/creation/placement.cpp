@@ -1,6 +1,5 @@
 #include "api/creation/placement.hpp"
 
-#include <algorithm>
 #include <map>
 
 #include <fmt/format.h>

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/index.hpp"
-
 namespace terrace::detail {
 
 namespace {

@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "base/index.hpp"
 #include "control/messages/point_to_point.hpp"
 
 namespace terrace::detail {

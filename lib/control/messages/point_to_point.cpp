@@ -4,10 +4,6 @@
 #include <cstring>
 #include <utility>
 
-#include <fmt/format.h>
-
-#include "base/index.hpp"
-
 namespace terrace::detail {
 
 namespace {

@@ -1,6 +1,5 @@
 #include "control/wait_report/wait_chain.hpp"
 
-#include <algorithm>
 #include <cmath>
 
 namespace terrace::detail {

@@ -11,8 +11,6 @@
 #include <memory>
 #include <utility>
 
-#include "base/index.hpp"
-
 namespace terrace::detail {
 
 std::optional<process_state> state_of(pid_t pid) noexcept {

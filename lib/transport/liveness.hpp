@@ -64,7 +64,7 @@ public:
     /// Returns how many connections tell about a rank from other nodes: the same on all ranks.
     virtual int lines(int rank) const noexcept = 0;
     /// Returns the name of a rank's host.
-    virtual const std::string& host(int rank) const noexcept = 0;
+    virtual std::string host(int rank) const = 0;
     /// Returns the interfaces of this rank and of another one, and what chooses others, in words.
     virtual std::string way(int rank) const = 0;
     /// Returns the ranks of other nodes that could not be reached when this was made.

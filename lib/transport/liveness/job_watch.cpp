@@ -37,11 +37,7 @@ std::string text_of(const self& s) {
     return s.address == 0 ? "no interface" : fmt::format("{} ({})", address_text(s.address), s.interface.data());
 }
 
-struct place {
-    std::string host, interface;
-};
-
-self this_process(const network_interface& on) noexcept {
+self this_process(const network_interface& on) {
     self s;
     s.address = on.address;
     on.name.copy(s.interface.data(), s.interface.size() - 1);
@@ -81,10 +77,11 @@ process_watch watch_node(const team& ranks, const std::vector<self>& all, const 
 
 class job_watch final : public liveness {
 public:
-    job_watch(std::map<int, place> places, int rank, process_watch node, std::unique_ptr<lifelines> lines,
+    job_watch(const team& ranks, std::vector<self> all, process_watch node, std::unique_ptr<lifelines> lines,
               std::optional<shared_region> said, farewell_flag* own)
-        : places_(std::move(places)),
-          rank_(rank),
+        : members_(ranks.members()),
+          all_(std::move(all)),
+          me_(all_[at(ranks.rank())]),
           said_(std::move(said)),
           own_(own),
           node_(std::move(node)),
@@ -100,16 +97,19 @@ public:
         return (lines_ && lines_->look(now, found)) || node_doubts;
     }
     int lines(int rank) const noexcept override { return lines_ ? lines_->of(rank) : 0; }
-    const std::string& host(int rank) const noexcept override { return places_.find(rank)->second.host; }
+    std::string host(int rank) const override { return of(rank).host.data(); }
     std::string way(int rank) const override {
         return fmt::format("from {} to {}; UCX_NET_DEVICES, and Open MPI's btl_tcp_if_include, choose other interfaces",
-                           places_.find(rank_)->second.interface, places_.find(rank)->second.interface);
+                           text_of(me_), text_of(of(rank)));
     }
     std::vector<int> unreached() const override { return lines_ ? lines_->missing() : std::vector<int>{}; }
 
 private:
-    const std::map<int, place> places_;  // by rank of the bootstrap
-    const int rank_;
+    const self& of(int rank) const { return all_[at(position_of(rank, members_))]; }
+
+    const std::vector<int> members_;  // ranks of the bootstrap
+    const std::vector<self> all_;     // by place there
+    const self& me_;
     const std::optional<shared_region> said_;  // farewells
     farewell_flag* const own_;
     std::mutex watch_lock_;  // of all below
@@ -132,11 +132,7 @@ std::shared_ptr<liveness> watch_job(connection& by, std::chrono::duration<double
     // A process knows others by their numbers only in its own namespace, such as a container's.
     const auto space_of = [&](int r) { return std::pair(leaders[at(r)], all[at(r)].pid_namespace); };
     std::map<std::pair<int, std::uint64_t>, std::vector<int>> by_space;
-    std::map<int, place> places;
-    for (int r = 0; r < ranks.size(); ++r) {
-        by_space[space_of(r)].push_back(r);
-        places.emplace(ranks.members()[at(r)], place{all[at(r)].host.data(), text_of(all[at(r)])});
-    }
+    for (int r = 0; r < ranks.size(); ++r) by_space[space_of(r)].push_back(r);
     std::vector<std::vector<int>> nodes;
     for (auto& [space, members] : by_space) nodes.push_back(members);
     const auto to_prove = failure_timeout * time_to_prove;
@@ -147,8 +143,8 @@ std::shared_ptr<liveness> watch_job(connection& by, std::chrono::duration<double
     std::unique_ptr<lifelines> lines;
     if (nodes.size() > 1) lines = std::make_unique<lifelines>(ranks, nodes, to_prove, on, ports);
     farewell_flag* mine = farewell_of(said, static_cast<std::size_t>(own));
-    return std::make_shared<job_watch>(std::move(places), ranks.members()[at(ranks.rank())], std::move(neighbours),
-                                       std::move(lines), std::move(said), mine);
+    return std::make_shared<job_watch>(ranks, std::move(all), std::move(neighbours), std::move(lines), std::move(said),
+                                       mine);
 }
 
 }  // namespace terrace::detail

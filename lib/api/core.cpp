@@ -8,6 +8,7 @@
 
 #include <terrace/version.hpp>
 
+#include "api/creation/connect.hpp"
 #include "base/keep_for_ever.hpp"
 #include "base/units.hpp"
 #include "plan/wire_limit.hpp"
@@ -84,13 +85,12 @@ std::string log_line(const plan_data& plan, std::string_view transports) {
 }  // namespace
 
 // Algorithms that are unknown are refused here, not at the first message of a size that requires them.
-communicator_core::communicator_core(const plan& p, connection by, int rank, options o,
-                                     std::optional<device_setting> device)
-    : plan_(rounding_plan(p, o)),
+communicator_core::communicator_core(planned_ranks with, options o, std::optional<device_setting> device)
+    : plan_(rounding_plan(with.by, o)),
       options_(std::move(o)),
-      ranks_{rank},
+      ranks_{with.rank},
       net_((expect_one_rounding(options_), check_runnable(data_of(plan_)),
-            equip(std::move(by), data_of(plan_), options_))),
+            equip(std::move(with.net), data_of(plan_), options_))),
       reports_(data_of(plan_), options_, ranks_) {
     const int lanes = most_lanes(data_of(plan_));
     running_ = std::make_unique<engine>(*net_, lanes, reports_.events());
@@ -120,9 +120,9 @@ communicator_core::communicator_core(const plan& p, connection by, int rank, opt
     if (device) calls_->use_device(*device, lanes);
     on_all_ranks(ranks_.callers, net_->ranks(), [&] {
         progress_->start_thread();  // first: all ranks tell each other where they are
-        if (!options_.trace_file.empty() && rank == 0) begin_trace(options_.trace_file);
+        if (!options_.trace_file.empty() && ranks_.own == 0) begin_trace(options_.trace_file);
     });
-    if (options_.log && rank == 0) options_.log(log_level::info, log_line(data_of(plan_), transports()));
+    if (options_.log && ranks_.own == 0) options_.log(log_level::info, log_line(data_of(plan_), transports()));
 }
 
 // After a failure, or where a request was dropped, the network may still read and write the memory of calls.

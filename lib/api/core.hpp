@@ -19,14 +19,15 @@
 
 namespace terrace::detail {
 
+struct planned_ranks;
+
 /// The implementation of a communicator: owns what it consists of, and starts its calls.
 class [[gnu::visibility("hidden")]] communicator_core final {
 public:
-    /// @param p the same plan on all ranks, which the maker of `by` has made sure of
-    /// @param rank of this process, in the caller's numbering
+    /// @param with the same plan on all ranks, which its maker has made sure of
     /// @param device the device for device buffers, if there is one
     /// @throws plan_error; with a device transport_error and timeout_error as well
-    communicator_core(const plan& p, connection by, int rank, options o, std::optional<device_setting> device = {});
+    communicator_core(planned_ranks with, options o, std::optional<device_setting> device = {});
     ~communicator_core();
 
     /// Starts a call, whose buffers may be on the host or on the device.

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "api/creation/auto_plan.hpp"
+#include "api/creation/connect.hpp"
 
 namespace terrace::detail {
 
@@ -31,9 +32,9 @@ std::unique_ptr<communicator_core> part_of(communicator_core& from, int color, i
     }
     const plan p = plan_part(data_of(from.planned()), members, *part);
     const connection& by = from.net().base();
-    return std::make_unique<communicator_core>(p,
-                                               connection{by.net, by.memory, std::move(*part), by.watch, by.interfaces},
-                                               new_rank, from.settings(), from.calls().device_in_use());
+    return std::make_unique<communicator_core>(
+        planned_ranks{p, {by.net, by.memory, std::move(*part), by.watch, by.interfaces}, new_rank}, from.settings(),
+        from.calls().device_in_use());
 }
 
 }  // namespace

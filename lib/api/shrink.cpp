@@ -76,7 +76,7 @@ std::unique_ptr<communicator_core> of_survivors(communicator_core& from) {
     const connection& old = from.net().base();
     connection by{old.net, old.memory, survivors, nullptr, old.interfaces};
     by.watch = watch_ranks(by, from.settings());
-    return std::make_unique<communicator_core>(p, std::move(by), new_rank, from.settings(),
+    return std::make_unique<communicator_core>(planned_ranks{p, std::move(by), new_rank}, from.settings(),
                                                from.calls().device_in_use());
 }
 

@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "api/core.hpp"
+#include "api/creation/connect.hpp"
 #include "plan/plan_access.hpp"
 #include "transport/loopback/loopback_transport.hpp"
 
@@ -15,7 +16,8 @@ std::vector<std::exception_ptr> run_on_stand_in(gpu_stand_in& on, const plan& p,
     std::vector<std::exception_ptr> thrown(static_cast<std::size_t>(p.ranks()));
     const auto rank_main = [&](int rank) {
         try {
-            communicator comm = make_communicator(p, world.join(rank), rank, o, device_setting{&on.runtime(), rank});
+            communicator comm =
+                make_communicator(planned_ranks{p, world.join(rank), rank}, o, device_setting{&on.runtime(), rank});
             body(comm);
         } catch (...) {
             thrown[static_cast<std::size_t>(rank)] = std::current_exception();

@@ -13,19 +13,20 @@
 namespace terrace::detail {
 
 /// The ranks of a plan, in its order, and what connects them.
-struct planned {
+struct planned_ranks {
     plan by;
     connection net;
+    int rank = 0;  ///< of this process, in the caller's numbering
 };
 
 /// Makes sure that all ranks have the same plan, options and version, and puts them in the plan's order. Collective.
 /// @param also what all ranks must have in common besides, in words, with a comma before it
 /// @throws as mpi::create
-planned connect(connection all, const plan& p, const options& o, std::string_view also = {});
+planned_ranks connect(connection all, const plan& p, const options& o, std::string_view also = {});
 /// The same by a plan that is made for the job, or kept of one like it.
-planned connect(connection all, kept_plans& kept, const options& o);
+planned_ranks connect(connection all, kept_plans& kept, const options& o);
 /// The same by the plan in `o.plan_file`, or by one made for the job.
-planned connect(connection all, const options& o, std::string_view also = {});
+planned_ranks connect(connection all, const options& o, std::string_view also = {});
 
 /// Returns who looks at the processes of these ranks; null where options say that nobody does. Collective.
 /// @throws transport_error

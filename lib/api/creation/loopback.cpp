@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "api/core.hpp"
+#include "api/creation/connect.hpp"
 #include "api/environment.hpp"
 #include "plan/plan_access.hpp"
 #include "transport/loopback/loopback_transport.hpp"
@@ -20,7 +21,7 @@ void run(const plan& p, const std::function<void(communicator&)>& body, const op
     std::exception_ptr first;
     const auto rank_main = [&](int rank) {
         try {
-            communicator comm = make_communicator(p, world.join(rank), rank, o);
+            communicator comm = make_communicator(planned_ranks{p, world.join(rank), rank}, o);
             body(comm);
         } catch (...) {
             {

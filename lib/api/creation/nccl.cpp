@@ -69,10 +69,10 @@ template <class... Plan>
 communicator create_by(connection all, int device, const options& o, const Plan&... p) {
     const gpu_runtime& gpu =
         or_tell_others(all.ranks, "no GPU", [&]() -> const gpu_runtime& { return need_runtime(o); });
-    const int rank = all.ranks.rank();
-    planned with = connect(std::move(all), p..., o, also);
+    planned_ranks with = connect(std::move(all), p..., o, also);
     expect_threads(with.by, *with.net.net, with.net.ranks);
-    return make_communicator(with.by, std::move(with.net), rank, o, setting_of(device, with.net.ranks, gpu));
+    const device_setting on = setting_of(device, with.net.ranks, gpu);
+    return make_communicator(std::move(with), o, on);
 }
 
 }  // namespace

@@ -96,7 +96,7 @@ bool may_use_tcp(const std::vector<std::string>& environment) {
 }
 
 // The interfaces at which UCX listens, where the plan's nodes meet over Ethernet; otherwise none: where it likes to.
-std::string devices_for(const planned& with, const options& o) {
+std::string devices_for(const planned_ranks& with, const options& o) {
     const hierarchy& machine = data_of(with.by).machine;
     const bool infiniband = std::any_of(machine.levels.begin(), machine.levels.end(),
                                         [](const level& l) { return l.medium == fabric::infiniband; });
@@ -119,7 +119,7 @@ void prefer(ucx_settings& settings, const std::vector<std::string>& environment,
     if (!value.empty() && value_in(environment, variable).empty()) settings.emplace_back(name, value);
 }
 
-ucx_settings settings_for(const planned& with, const options& o) {
+ucx_settings settings_for(const planned_ranks& with, const options& o) {
     ucx_settings settings;
     const std::vector<std::string> environment = process_environment();
     const std::string devices = value_in(environment, "UCX_NET_DEVICES").empty() ? devices_for(with, o) : "";
@@ -140,10 +140,9 @@ communicator create_by(team all, const options& o, Plan&&... p) {
     const auto settings = std::make_shared<ucx_settings>();
     std::shared_ptr<network> net =
         or_tell_others(all, "no UCX", [&] { return load<ucx_module>(module_for_ucx(), "ucx").make(settings); });
-    const int rank = all.rank();
-    planned with = connect({std::move(net), memory_of_processes(o), std::move(all)}, p..., o);
+    planned_ranks with = connect({std::move(net), memory_of_processes(o), std::move(all)}, p..., o);
     *settings = settings_for(with, o);
-    return make_communicator(with.by, std::move(with.net), rank, o);
+    return make_communicator(std::move(with), o);
 }
 
 constexpr const char* callers_store = "the store";

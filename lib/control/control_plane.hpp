@@ -12,7 +12,8 @@
 
 namespace terrace::detail {
 
-/// The services of a communicator, each by its name in the table, and the router that hands them their messages.
+/// The services of a communicator, each by its name in the table, and the router that hands them their messages. A
+/// failure_watch has the service of membership, failure_agreement.
 struct control_plane {
     /// @param net, callers_rank, events, o must outlive this   @param first_slot of point_to_point
     /// @param progress, watch those of call_check

@@ -84,6 +84,10 @@ struct TERRACE_API options {
     /// refuses.
     double wire_error = 0;
 
+    /// True if ranks change to another plan while links carry less than the plan's machine says, and back. Rank 0 makes
+    /// that plan. Not together with `rounds_on_wire`. docs/guides/slow-links.md says what is noticed.
+    bool adapt = false;
+
     /// True if the communicator has a thread that moves its calls along while the caller computes. The thread uses most
     /// of a core while calls are in flight, and sleeps otherwise. It is bound to one of the last cores that the process
     /// may run on. Requires MPI_THREAD_MULTIPLE. Pays where computing leaves a core free.

@@ -84,6 +84,7 @@ private:
 
     parts with_;
     wait_monitor monitor_;
+    unsigned passes_ = 0;
     callbacks callbacks_;
     std::unique_ptr<driver> driver_;
 };

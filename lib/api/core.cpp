@@ -4,6 +4,7 @@
 #include <chrono>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -39,6 +40,16 @@ void expect_one_rounding(const options& o) {
             "options::reproducible and options::rounds_on_wire contradict each other: bits that are rounded on the "
             "wire depend on the "
             "plan; switch one of them off");
+    if (o.adapt && o.rounds_on_wire)
+        throw usage_error(
+            "options::adapt and options::rounds_on_wire contradict each other: what is rounded depends on the plan; "
+            "switch one of them off");
+}
+
+std::vector<int> node_of_ranks(const hierarchy& machine) {
+    std::vector<int> nodes;
+    for (int r = 0; r < machine.ranks(); ++r) nodes.push_back(machine.shape.domain_of(machine.node_levels() - 1, r));
+    return nodes;
 }
 
 }  // namespace
@@ -58,11 +69,13 @@ communicator_core::communicator_core(const plan& p, connection by, int rank, opt
     reports_.begin(net_->rank());
     control_ = std::make_unique<control_plane>(
         *net_, engine::request_slots(lanes), ranks_.callers, reports_.events(), options_,
-        [this] { progress_->move_along(); }, [this] { progress_->watch(); });
+        node_of_ranks(data_of(plan_).machine), [this] { progress_->move_along(); }, [this] { progress_->watch(); });
     running_->serve(control_->messages);
+    control_->plans.number_by(*running_);
+    reports_.watch_links(*control_, net_->rank());
     const binding bound{data_of(plan_), net_->rank(), ranks_.callers, options_.reproducible, options_.rounds_on_wire};
     calls_ = std::make_unique<call_admission>(call_admission::parts{
-        .runs = {bound, *net_, *running_, reports_.events(), control_->order, failure_, options_},
+        .runs = {bound, *net_, *running_, reports_.events(), control_->order, control_->plans, failure_, options_},
         .order = control_->order,
         .times = reports_.times(),
         .requests = [this](std::uint64_t call) { return request_access::make(*progress_, call); },
@@ -77,7 +90,8 @@ communicator_core::communicator_core(const plan& p, connection by, int rank, opt
         call_progress::parts{*net_, *running_, *control_, *calls_, failure_, options_, reports_.times()},
         wait_monitor::subject{*control_, *running_, calls_->groups(), reports_.events(), ranks_,
                               [this] { reports_.write_statistics(*running_); },
-                              [this] { reports_.write_metrics(*running_, false); }});
+                              [this] { reports_.write_metrics(*running_, false); },
+                              [this] { reports_.look_at_links(*running_); }});
     if (device) calls_->use_device(*device, lanes);
     on_all_ranks(ranks_.callers, net_->ranks(), [&] {
         progress_->start_thread();  // first: all ranks tell each other where they are
@@ -91,7 +105,9 @@ communicator_core::~communicator_core() {
     progress_->stop();
     calls_->drop_device();
     progress_->deliver_copies();
-    const bool is_quiet = progress_->is_quiet() && !control_->chain.is_open() && !control_->order.told().is_open();
+    if (!failure_.failed()) reports_.links().end();
+    const bool is_quiet = progress_->is_quiet() && !control_->chain.is_open() && !control_->order.told().is_open() &&
+                          !control_->links.is_open();
     if ((failure_.failed() || !is_quiet) && !net_->abandon()) {
         calls_->runner().keep_for_ever();
         calls_->queue().keep_for_ever();

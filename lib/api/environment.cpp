@@ -104,6 +104,10 @@ bool set_reproducible(options& o, std::string_view value) {
     o.reproducible = value == "on";
     return value == "on" || value == "off";
 }
+bool set_adapt(options& o, std::string_view value) {
+    o.adapt = value == "on";
+    return value == "on" || value == "off";
+}
 bool set_wire(options& o, std::string_view value) {
     const auto [end, problem] = std::from_chars(value.data(), value.data() + value.size(), o.wire_error);
     const bool is_limit = problem == std::errc{} && end == value.data() + value.size() && o.wire_error > 0;
@@ -135,6 +139,7 @@ constexpr variable drop_in_mode_of(std::string_view name) {
 }
 
 constexpr std::array variables{
+    variable{"TERRACE_ADAPT", "off", "off or on", "whether the plan follows links that become slow", set_adapt},
     variable{"TERRACE_BOOTSTRAP", "", "pmix or file:DIRECTORY",
              "where ranks find one another without MPI; not set: pmix", set_bootstrap},
     variable{"TERRACE_CHECK", "first", "off, first or every",

@@ -57,9 +57,11 @@ void wait_monitor::watch() {
         dump();
     }
     of_.calls.follow_waits();
+    of_.watch_links();
     if (!options_.metrics_file.empty()) keep_metrics();
     const std::chrono::duration<double> waited =
-        std::max({of_.control.order.age(), of_.calls.age(), of_.control.messages.operations().age(), of_.groups.age()});
+        std::max({of_.control.order.age(), of_.calls.age(), of_.control.messages.operations().age(), of_.groups.age(),
+                  of_.control.plans.age()});
     if (of_.control.failures.has_work(waited)) look_for_failures();
     if (of_.control.order.listens() && !of_.calls.idle()) tell_stamps();
     if (of_.control.chain.has_work(waited)) {
@@ -101,6 +103,7 @@ waiting wait_monitor::waits() const {
     of_.control.messages.operations().add_waits(all);
     of_.calls.add_waits(of_.ranks.callers, all);
     of_.groups.add_waits(all);
+    of_.control.plans.add_waits(of_.ranks.callers, all);
     return all;
 }
 

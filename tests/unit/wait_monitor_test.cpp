@@ -30,7 +30,7 @@ std::string wait_for_rank_1(const options& o, const std::function<void()>& meanw
     call_groups groups(false);
     std::unique_ptr<wait_monitor> monitor;
     control_plane control(
-        net, 0, ranks.callers, events, o, [] {},
+        net, 0, ranks.callers, events, o, {0, 1}, [] {},
         [&] {
             meanwhile();
             monitor->watch();

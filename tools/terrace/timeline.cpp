@@ -11,7 +11,7 @@
 #include <terrace/version.hpp>
 
 #include "base/units.hpp"
-#include "planner/link_rows.hpp"
+#include "machine/link_rows.hpp"
 #include "tools/common/svg.hpp"
 #include "tools/terrace/summary.hpp"
 

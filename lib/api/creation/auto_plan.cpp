@@ -131,6 +131,10 @@ plan plan_part(const plan_data& whole, std::span<const int> ranks, team& part) {
     });
 }
 
+plan_data plan_anew(const plan_data& p, const hierarchy& machine, std::span<const collective> some, bool reproducible) {
+    return replanned(p, machine, some, reproducible);
+}
+
 job describe_job(team& ranks, const options& o) {
     const std::vector<int> nodes = ranks.nodes();
     const int leader = nodes[static_cast<std::size_t>(ranks.rank())];

@@ -15,6 +15,9 @@ namespace terrace::detail {
 /// @param ranks by the numbering of `whole`, ascending   @throws plan_error on all ranks if there is none
 plan plan_part(const plan_data& whole, std::span<const int> ranks, team& part);
 
+/// Returns the plan with rules of these collectives for a machine of other rates.
+plan_data plan_anew(const plan_data& p, const hierarchy& machine, std::span<const collective> some, bool reproducible);
+
 /// The machine that a job has, as its ranks find it.
 struct job {
     hierarchy machine;        ///< on rank 0; nodes in the order of their lowest rank, but those of a switch together

@@ -1,12 +1,12 @@
 #include "transport/cores.hpp"
 
 #include <sched.h>
-#include <unistd.h>
 
 #include <array>
 #include <fstream>
 #include <vector>
 
+#include "base/hosts.hpp"
 #include "base/index.hpp"
 
 namespace terrace::detail {
@@ -22,7 +22,7 @@ struct cpu_set {
 cpu_set own_cpu_set() {
     cpu_set own;
     if (!std::ifstream("/proc/sys/kernel/random/boot_id").read(own.boot.data(), own.boot.size()))
-        gethostname(own.boot.data(), own.boot.size());
+        host_name().copy(own.boot.data(), own.boot.size());
     CPU_ZERO(&own.cores);
     if (sched_getaffinity(0, sizeof own.cores, &own.cores) != 0) CPU_SET(0, &own.cores);  // more than a set holds
     return own;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""tools/bench-suite, tools/predictions and tools/readme-table on this machine: what they run, merge and write. Asserts no
-time.
+"""tools/bench-suite, tools/predictions and tools/readme-table on this machine: what they run, merge and write.
+Asserts no time.
 
 usage: suite_test.py SOURCE_ROOT TERRACE TERRACE_BENCH MPIRUN [MPIRUN_OPTION ...]
 """
@@ -169,7 +169,8 @@ class Predictions(Tool):
         self.tool("predictions", "cluster.yaml", "--launch", shlex.join(MPIRUN), "--anywhere", "-b", "64K", "-e", "64K",
                   "-n", "1", "--collectives", "gather", "--lengths", "own", "-o", "out")
         own, direct = self.cases()[0]["runs"]
-        self.assertEqual([(run["algorithm"], run["wrong"]) for run in (own, direct)], [("hierarchical", 0), ("direct", 0)])
+        self.assertEqual([(run["algorithm"], run["wrong"]) for run in (own, direct)],
+                         [("hierarchical", 0), ("direct", 0)])
         self.assertEqual(own["closed_form_s"], direct["closed_form_s"])
         bench = json.loads((self.directory / "out/pair.default.json").read_text())["results"]
         self.assertEqual({row["shape"] for row in bench}, {"direct, with lengths"})

@@ -1,5 +1,5 @@
-"""The algorithms that `terrace export` prices send what Open MPI sends, by its monitoring component: with rules, and where
-it chooses by itself.
+"""The algorithms that `terrace export` prices send what Open MPI sends, by its monitoring component: with rules, and
+where it chooses by itself.
 
 usage: library_messages_test.py PROGRAM MPIRUN...
 """

@@ -87,7 +87,7 @@ public:
 
     /// The ranks that have failed, by ascending rank. A rank that others have given up finds itself among them.
     const std::vector<failed_rank>& failed() const noexcept { return failed_; }
-    /// What this rank was waiting for, one operation each: "call 12: stage 1 up, step 4, chunk 7: recv rank 3".
+    /// What this rank was waiting for, one operation each: "call 12: stage 1 up, step 4, chunk 7: recv from rank 3".
     const std::vector<std::string>& waits() const noexcept { return waits_; }
 
 private:

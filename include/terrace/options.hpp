@@ -30,7 +30,7 @@ struct TERRACE_API options {
     std::function<void(log_level, std::string_view)> log;
 
     /// The plan file of communicators that are created without a plan. Each rank may read a copy of its own. Empty:
-    /// over MPI a plan is made for the job.
+    /// a plan is made for the job.
     std::filesystem::path plan_file;
 
     /// The directory in which rank 0 keeps the plans that are made for jobs, by the shape and rates of the machine, and

@@ -67,8 +67,9 @@ def ways_up(state):
 
 class Links(unittest.TestCase):
     def test_a_shaper_has_the_links_rate_and_the_bucket(self):
-        self.assertEqual(vcluster.shaper(100_000_000),
-                         "tbf rate 100000000bit burst 16384 latency 50ms".split())
+        shaper = "qdisc replace dev eth0 root handle 1: tbf rate 100000000bit burst 16384 latency 50ms"
+        self.assertEqual(vcluster.switch_shaper("eth0", 100_000_000), [shaper])
+        self.assertEqual(vcluster.host_shaper("eth0", 100_000_000)[0], shaper)
 
     def test_the_fastest_link_counts(self):
         self.assertEqual(cluster_layout.fastest_link({"levels": []}), 0)

@@ -1,8 +1,9 @@
-"""The algorithms that `terrace export` prices send what Open MPI sends, by its monitoring component: with rules, and
-where it chooses by itself.
+"""The algorithms that `terrace export` prices send what the library sends: Open MPI by its monitoring component, with
+rules and where it chooses by itself; MPICH by what it gives UCX, with compositions.
 
-usage: library_messages_test.py PROGRAM MPIRUN...
+usage: library_messages_test.py openmpi|mpich PROGRAM MPIRUN...
 """
+import os
 import pathlib
 import subprocess
 import sys
@@ -14,13 +15,31 @@ def printed(*words):
     return subprocess.run(list(map(str, words)), capture_output=True, text=True, check=True).stdout
 
 
+def by_ranks(text):
+    """Bytes and messages, by from and to, or by from."""
+    lines = [tuple(map(int, line.split())) for line in text.splitlines()]
+    return {line[:-2]: line[-2:] for line in lines}
+
+
 def expected(*words):
-    """Bytes and messages, by from and to."""
-    return {(a, b): (size, count) for a, b, size, count in
-            (map(int, line.split()) for line in printed(PROGRAM, "expected", *words).splitlines())}
+    return by_ranks(printed(PROGRAM, "expected", *words))
 
 
-class Messages(unittest.TestCase):
+class Mpich(unittest.TestCase):
+    def test_sends_what_compositions_ask_for(self):
+        for ranks in (6, 8):
+            with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+                file.write(printed(PROGRAM, "rules", "mpich", ranks))
+                file.flush()
+                os.environ |= {"MPIR_CVAR_CH4_COLL_SELECTION_TUNING_JSON_FILE": file.name,
+                               "MPIR_CVAR_NUM_CLIQUES": str(ranks // 2)}  # pretended nodes
+                for what in ("allreduce", "broadcast", "reduce"):
+                    with self.subTest(ranks=ranks, what=what):
+                        self.assertEqual(expected("mpich", ranks, what), by_ranks(printed(
+                            *MPIRUN, "-np", ranks, PROGRAM, "run", "mpich", ranks, what)))
+
+
+class OpenMpi(unittest.TestCase):
     def sent(self, launch, words, parameters):
         """What the ranks' files say."""
         with tempfile.TemporaryDirectory() as folder:
@@ -61,5 +80,5 @@ class Messages(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    PROGRAM, *MPIRUN = sys.argv[1:]
-    unittest.main(argv=sys.argv[:1])
+    library, PROGRAM, *MPIRUN = sys.argv[1:]
+    unittest.main(argv=sys.argv[:1], defaultTest={"openmpi": "OpenMpi", "mpich": "Mpich"}[library])

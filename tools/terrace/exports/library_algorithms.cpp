@@ -1,5 +1,5 @@
-// What Open MPI's component `tuned` sends, by its monitoring component (tests/exports/library_messages_test.py); MPICH
-// and Intel MPI have algorithms of the same names.
+// What Open MPI's component `tuned` and MPICH send (tests/exports/library_messages_test.py compares); Intel MPI has
+// algorithms of the same names.
 
 #include "tools/terrace/exports/library_algorithms.hpp"
 
@@ -256,9 +256,6 @@ steps mpich_reduce(int ranks, double bytes) {
     return made;
 }
 
-// Inside a node MPICH goes along binomial trees.
-constexpr library_steps tree_down = digits_broadcast<2>, tree_up = reduce_along<digits_broadcast<2>>;
-
 constexpr std::array algorithms_of_libraries{
     library_algorithm{"recursive doubling", collective::allreduce, recursive_doubling, 0, 3, 1},
     library_algorithm{"Rabenseifner", collective::allreduce, rabenseifner, 0, 6, 2},
@@ -283,11 +280,13 @@ constexpr std::array algorithms_of_libraries{
     library_algorithm{"neighbour exchange", collective::allgather, neighbour_allgather, 0, 5},
     library_algorithm{"ring", collective::allgather, ring_allgather, 0, 4, 3},
     library_algorithm{.name = "over all ranks", .what = collective::allreduce, .steps = mpich_allreduce, .mpich = 2},
-    library_algorithm{"node by node", collective::allreduce, mpich_allreduce, 0, 0, 0, 1, tree_up, tree_down},
+    library_algorithm{"node by node", collective::allreduce, mpich_allreduce, 0, 0, 0, 1, mpich_reduce,
+                      mpich_broadcast},
     library_algorithm{.name = "over all ranks", .what = collective::broadcast, .steps = mpich_broadcast, .mpich = 3},
-    library_algorithm{"node by node", collective::broadcast, mpich_broadcast, 0, 0, 0, 1, tree_up, tree_down},
+    library_algorithm{"node by node", collective::broadcast, mpich_broadcast, 0, 0, 0, 1, mpich_reduce,
+                      mpich_broadcast},
     library_algorithm{.name = "over all ranks", .what = collective::reduce, .steps = mpich_reduce, .mpich = 3},
-    library_algorithm{"node by node", collective::reduce, mpich_reduce, 0, 0, 0, 1, tree_up, tree_down},
+    library_algorithm{"node by node", collective::reduce, mpich_reduce, 0, 0, 0, 1, mpich_reduce, mpich_broadcast},
 };
 
 // What Open MPI's component `tuned` runs by itself on at least so many ranks, from so many bytes on, by the numbers

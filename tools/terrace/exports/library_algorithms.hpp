@@ -69,6 +69,10 @@ std::span<const library_collective> library_collectives() noexcept;
 /// without a choice, keep Open MPI's own.
 std::string openmpi_rules_text(int ranks, const library_choices& choices);
 
+/// Returns the file by which MPICH runs these compositions in communicators of so many ranks. Others go node by node,
+/// as do collectives without a choice.
+std::string mpich_compositions_text(int ranks, const library_choices& choices);
+
 /// Returns the time of a call [s]: each rank goes from step to step as its own messages arrive, at the links' rates,
 /// with start-ups and overhead; further segments take what the busiest link or rank takes for one. Infinite if the
 /// algorithm does not run on so many ranks. @param machine no torus

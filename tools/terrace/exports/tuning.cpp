@@ -189,13 +189,15 @@ std::string check_mpich(const named_text& file) {
 
 std::string mpich_compositions(const plan_data& plan, const export_options&) {
     check(plan.machine, "mpich");
+    return mpich_compositions_text(plan.machine.ranks(), all_choices(plan.machine, &library_algorithm::mpich));
+}
+
+std::string mpich_compositions_text(int ranks, const library_choices& of_collectives) {
     using json = nlohmann::ordered_json;
-    const int ranks = plan.machine.ranks();
-    const library_choices found = all_choices(plan.machine, &library_algorithm::mpich);
     json all = json::object();
     for (const library_collective& c : library_collectives()) {
-        const auto of = found.find(c.what);
-        if (of == found.end()) continue;
+        const auto of = of_collectives.find(c.what);
+        if (of == of_collectives.end()) continue;
         const std::vector<library_choice>& choices = of->second;
         std::string name(c.mpich);
         name[0] = lower(name[0]);
@@ -210,7 +212,8 @@ std::string mpich_compositions(const plan_data& plan, const export_options&) {
                 n + 1 < choices.size() ? fmt::format("<={}", choices[n + 1].from - 1) : std::string("=any");
             by_size["avg_msg_size" + size] = composition(choices[n].how->mpich);
         }
-        json by_ranks{{fmt::format("comm_size<{}", ranks), by_nodes},
+        // "comm_size<" is also true of as many ranks in MPICH 4.0, below "is_commutative".
+        json by_ranks{{fmt::format("comm_size<={}", ranks - 1), by_nodes},
                       {fmt::format("comm_size<={}", ranks), by_size},
                       {"comm_size=any", by_nodes}};
         if (c.what != collective::broadcast)

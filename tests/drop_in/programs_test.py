@@ -116,6 +116,9 @@ class Programs(unittest.TestCase):
         calls = self.check("started.c", {"reduce", "barrier"})
         expected = 20 if can_start(self.folder / "started") else 0
         self.assertEqual((calls["iallreduce"], calls["ibcast"]), (expected, expected))
+        rows = json.loads((self.folder / "report.json").read_text())["rows"]
+        self.assertEqual({row["passed"] for row in rows if row["call"] in ("iallreduce", "ibcast")},
+                         {"" if expected else "unsupported 20"})
 
     def test_a_rank_may_be_an_hour_late(self):
         program = self.compiled("late.c", "-rdynamic")

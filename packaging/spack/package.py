@@ -53,3 +53,8 @@ class Terrace(MesonPackage):
         # All files of a library are one unit, which halves the time of the build.
         unity = ["-Dunity=on", "-Dunity_size=100", "-Dcpp_args=-Wno-subobject-linkage"]
         return ["-Dtests=false", "-Dwerror=false", f"-Dmpi={mpi}", *optional, *unity]
+
+    def test_plan(self):
+        """plan for an installed topology"""
+        topologies = self.prefix.share.doc.terrace.topologies
+        which(self.prefix.bin.terrace)("plan", join_path(topologies, "two-by-four", "cluster.yaml"))

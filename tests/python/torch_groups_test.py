@@ -157,8 +157,8 @@ def the_doctor_finds_what_would_trip_a_run(rank, size):
         return
     run = [sys.executable, "-m", "terrace.torch.doctor"]
     for more, code, text in (({}, 0, "ok   UCX connects"), ({}, 0, "ok   variables: TERRACE_* are as they should be"),
-                             ({"TERRACE_PLAN": "missing.yaml"}, 1, "BAD  missing.yaml: cannot be opened"),
-                             ({"TERRACE_TIMOUT": "9"}, 1, "BAD  variables: TERRACE_TIMOUT is unknown")):
+                             ({"TERRACE_PLAN": "missing.yaml"}, 1, "FIX  missing.yaml: cannot be opened"),
+                             ({"TERRACE_TIMOUT": "9"}, 1, "FIX  variables: TERRACE_TIMOUT is unknown")):
         there = {k: v for k, v in os.environ.items() if k != "TERRACE_PLAN"}
         done = subprocess.run(run, text=True, capture_output=True, check=False, env={**there, "PYTHONPATH": PACKAGE, **more})
         assert done.returncode == code and text in done.stdout, done.stdout + done.stderr

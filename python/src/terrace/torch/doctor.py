@@ -112,7 +112,7 @@ def main() -> int:
     """Prints the findings; 1 if one is bad."""
     found = findings()
     for one in found:
-        print(f"{'BAD ' if not one.fine else 'note' if one.may_matter else 'ok  '} {one.text}")
+        print(f"{'FIX ' if not one.fine else 'note' if one.may_matter else 'ok  '} {one.text}")
     return 0 if all(one.fine for one in found) else 1
 
 

@@ -5,20 +5,16 @@
 namespace terrace::detail::sim {
 
 connections::connections(const hierarchy& machine, int lanes, link_loads& loads, event_queue& events)
-    : machine_(machine), lanes_(lanes), flows_(loads), events_(events) {
-    if (machine.ranks() <= few_ranks) table_.assign(at(machine.ranks()) * at(machine.ranks()), -1);
-    over_.assign(at(loads.size()), -1);
-}
-
-int& connections::number_between(int from, int to) {
-    if (!table_.empty()) return table_[at(from) * at(machine_.ranks()) + at(to)];
-    return numbers_.try_emplace({from, to}, -1).first->second;
-}
+    : machine_(machine),
+      lanes_(lanes),
+      flows_(loads),
+      events_(events),
+      between_(at(machine.ranks())),
+      over_(at(loads.size()), -1) {}
 
 int connections::between(int from, int to) {
-    int& number = number_between(from, to);
-    if (number < 0) {
-        number = static_cast<int>(all_.size());
+    const auto [known, is_new] = between_[at(from)].try_emplace(to, static_cast<int>(all_.size()));
+    if (is_new) {
         const int l = machine_.shape.common_level(from, to);
         const level& met = machine_.levels[at(l)];
         connection& c = all_.emplace_back();
@@ -26,7 +22,7 @@ int connections::between(int from, int to) {
         c.lanes.resize(at(lanes_));
         flows_.add(from, to);
     }
-    return number;
+    return known->second;
 }
 
 int connections::over(int link) {
@@ -41,7 +37,7 @@ int connections::over(int link) {
 
 void connections::enqueue(int number, const segment& s) {
     connection& c = all_[at(number)];
-    c.waiting.push(s);
+    c.waiting.push_back(s);
     if (c.waiting.size() == 1) flows_.begin(number, s.bytes, events_.now());
 }
 
@@ -55,7 +51,7 @@ std::optional<segment> connections::take_passed(int number, double event_time) {
     }
     c.event_at = no_event;
     const segment s = c.waiting.front();
-    c.waiting.pop();
+    c.waiting.erase(c.waiting.begin());
     flows_.end(number, events_.now());
     if (!c.waiting.empty()) flows_.begin(number, c.waiting.front().bytes, events_.now());
     return s;
@@ -65,7 +61,7 @@ std::optional<segment> connections::take_received(int number, int lane) {
     receiver& r = all_[at(number)].lanes[at(lane)];
     if (r.arrived == 0 || r.expected.empty()) return {};
     const segment s = r.expected.front();
-    r.expected.pop();
+    r.expected.erase(r.expected.begin());
     --r.arrived;
     return s;
 }

@@ -3,15 +3,14 @@
 #include <cstdint>
 #include <deque>
 #include <limits>
+#include <map>
 #include <optional>
 #include <vector>
 
 #include "base/index.hpp"
 #include "machine/hierarchy.hpp"
 #include "planner/simulate/events.hpp"
-#include "planner/simulate/fifo.hpp"
 #include "planner/simulate/flows.hpp"
-#include "planner/simulate/pair_map.hpp"
 
 namespace terrace::detail::sim {
 
@@ -47,7 +46,7 @@ public:
     std::optional<segment> take_passed(int number, double event_time);
 
     /// A lane of the receiver expects a segment.
-    void expect(int number, int lane, const segment& s) { all_[at(number)].lanes[at(lane)].expected.push(s); }
+    void expect(int number, int lane, const segment& s) { all_[at(number)].lanes[at(lane)].expected.push_back(s); }
     /// A segment has arrived for a lane of the receiver.
     void arrive(int number, int lane) { ++all_[at(number)].lanes[at(lane)].arrived; }
     /// Returns the next segment of a lane that has arrived and is expected.
@@ -59,33 +58,30 @@ public:
     std::int64_t shares() const noexcept { return flows_.shares(); }
 
 private:
-    static constexpr int few_ranks = 512;
     static constexpr double no_event = std::numeric_limits<double>::infinity();
 
+    // Lists are as short as request slots are few.
     struct receiver {
-        fifo<segment> expected;
+        std::vector<segment> expected;
         int arrived = 0;
     };
     struct connection {
         endpoints ends;
-        fifo<segment> waiting;  // the first one is on the links
+        std::vector<segment> waiting;  // the first one is on the links
         std::vector<receiver> lanes;
         double end = 0;              // of the first one, at its rate of now
         double event_at = no_event;  // when an event looks whether it has passed
     };
 
     void add_event(int number, connection& c);
-    // The place of a connection's number; negative: it has none yet.
-    int& number_between(int from, int to);
 
     const hierarchy& machine_;
     int lanes_;
     flows flows_;
     event_queue& events_;
-    std::vector<int> table_;      // by both ranks, where they are few; -1: none yet
-    pair_map<int> numbers_;       // by both ranks, where they are many
-    std::vector<int> over_;       // by link; -1: none yet
-    std::deque<connection> all_;  // by number, which is that of its flow
+    std::vector<std::map<int, int>> between_;  // numbers, by sender and receiver
+    std::vector<int> over_;                    // by link; -1: none yet
+    std::deque<connection> all_;               // by number, which is that of its flow
 };
 
 }  // namespace terrace::detail::sim

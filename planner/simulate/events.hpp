@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <queue>
-#include <vector>
 
 namespace terrace::detail::sim {
 
@@ -28,47 +27,37 @@ struct event {
     std::uint32_t instruction = 0;
     double bytes = 0;
     std::int64_t chunk = 0;
+    std::uint64_t number = 0;  ///< of all events of a queue
+
+    friend bool operator<(const event& a, const event& b) noexcept {  // the earliest on top
+        return a.time > b.time || (a.time == b.time && a.number > b.number);
+    }
 };
 
 /// Events to come, and the time now [s]. Of events of one time those that were added first come first.
 class event_queue {
 public:
     double now() const noexcept { return now_; }
-    bool empty() const noexcept { return order_.empty(); }
-    void add(const event& e) {
-        std::uint32_t where = static_cast<std::uint32_t>(events_.size());
-        if (free_.empty()) events_.push_back(e);
-        else events_[where = free_.back()] = e, free_.pop_back();
-        order_.push({e.time, ++added_, where});
+    bool empty() const noexcept { return events_.empty(); }
+    void add(event e) {
+        e.number = ++added_;
+        events_.push(e);
     }
 
     /// Returns the time of the next event [s]. There must be one.
-    double next() const { return order_.top().time; }
+    double next() const { return events_.top().time; }
     /// Moves the time on to the next event.
     void advance() { now_ = next(); }
     /// Returns true while an event of this moment is left. Events that only rounding tells apart are of one moment.
-    bool has_due() const { return !empty() && order_.top().time <= now_ * (1 + 1e-12) + 1e-15; }
+    bool has_due() const { return !empty() && next() <= now_ * (1 + 1e-12) + 1e-15; }
     event take() {
-        const std::uint32_t where = order_.top().where;
-        order_.pop();
-        free_.push_back(where);
-        return events_[where];
+        const event e = events_.top();
+        events_.pop();
+        return e;
     }
 
 private:
-    struct entry {
-        double time = 0;
-        std::uint64_t number = 0;
-        std::uint32_t where = 0;  // in events_
-
-        friend bool operator<(const entry& a, const entry& b) noexcept {  // the earliest on top
-            return a.time > b.time || (a.time == b.time && a.number > b.number);
-        }
-    };
-
-    std::priority_queue<entry> order_;
-    std::vector<event> events_;
-    std::vector<std::uint32_t> free_;  // places in events_
+    std::priority_queue<event> events_;
     std::uint64_t added_ = 0;
     double now_ = 0;
 };

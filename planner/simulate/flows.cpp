@@ -122,7 +122,6 @@ void flows::settle_at(flow& f, double share) {
 // A link shares what other flows than these members do not use of it.
 void flows::open_links() {
     open_.clear();
-    free_.clear();
     for (const int id : reshared_) {
         if (!contended(id)) continue;
         link& l = links_[at(id)];
@@ -133,31 +132,25 @@ void flows::open_links() {
     }
     for (const int id : members_) {
         const flow& f = flows_[at(id)];
-        bool is_free = true;
         for (const place& p : limits(f)) {
             if (!contended(p.link)) continue;
             link& l = links_[at(p.link)];
             l.spare += f.rate;
             l.sharers.push_back(id);
             ++l.waiting;
-            is_free = is_free && loads_.rate(p.link) > f.most;
         }
-        if (is_free) free_.push_back(id);
     }
-    std::sort(free_.begin(), free_.end(), [&](int a, int b) { return flows_[at(a)].most > flows_[at(b)].most; });
 }
 
 // Max-min fairness by rounds. In each, the least share that anything allows is given out: by a link to the flows that
-// wait on it, or by a flow to itself if only the rates of its own links limit it.
+// wait on it, or to a flow that can use no more.
 void flows::fill() {
     open_links();
-    for (;;) {
+    for (left_ = members_; !left_.empty(); std::erase_if(left_, [&](int id) { return !flows_[at(id)].seen; })) {
         double least = std::numeric_limits<double>::infinity();
         std::erase_if(open_, [&](int l) { return links_[at(l)].waiting == 0; });
-        while (!free_.empty() && !flows_[at(free_.back())].seen) free_.pop_back();
         for (const int l : open_) least = std::min(least, links_[at(l)].spare / links_[at(l)].waiting);
-        if (!free_.empty()) least = std::min(least, flows_[at(free_.back())].most);
-        if (open_.empty() && free_.empty()) return;
+        for (const int id : left_) least = std::min(least, flows_[at(id)].most);
         least = std::max(least, 0.0);  // rounding may make it negative
         for (const int id : open_) {
             const link& l = links_[at(id)];
@@ -165,8 +158,8 @@ void flows::fill() {
             for (const int f : l.sharers)
                 if (flows_[at(f)].seen) settle_at(flows_[at(f)], least);
         }
-        for (; !free_.empty() && flows_[at(free_.back())].most <= least * (1 + same_rate); free_.pop_back())
-            if (flow& f = flows_[at(free_.back())]; f.seen) settle_at(f, least);
+        for (const int id : left_)
+            if (flow& f = flows_[at(id)]; f.seen && f.most <= least * (1 + same_rate)) settle_at(f, least);
     }
 }
 

@@ -94,7 +94,7 @@ private:
     std::vector<int> members_;   // flows that get a new share
     std::vector<int> changed_;   // flows that now end at another time
     std::vector<int> open_;      // links on which flows wait for their share
-    std::vector<int> free_;      // flows that no open link need hold back, in descending order of rate
+    std::vector<int> left_;      // flows that wait for their share
     std::int64_t shares_ = 0;
 };
 

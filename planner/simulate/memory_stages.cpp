@@ -10,16 +10,12 @@ const sim_instr& memory_stages::instruction(std::int64_t chunk, const participan
     return programs_.of(chunk).of_rank[at(p.who.rank)].instrs[p.instruction];
 }
 
-const stage_instance& memory_stages::instance(std::int64_t chunk, int number) const {
-    return programs_.of(chunk).instances[at(number)];
-}
-
 void memory_stages::arrive(std::int64_t chunk, const participant& p) {
     const int number = instruction(chunk, p).peer;
-    const stage_instance& s = instance(chunk, number);
     arrivals& a = arrivals_[{chunk, number}];
+    a.of = &programs_.of(chunk).instances[at(number)];
     a.who.push_back(p);
-    if (a.who.size() == s.ranks) gather(chunk, number, s.latency);
+    if (a.who.size() == a.of->ranks) gather(chunk, number, a.of->latency);
 }
 
 void memory_stages::gather(std::int64_t chunk, int number, double after) {
@@ -28,7 +24,7 @@ void memory_stages::gather(std::int64_t chunk, int number, double after) {
 
 std::vector<memory_stages::participant> memory_stages::gathered(std::int64_t chunk, int number) {
     arrivals& a = arrivals_[{chunk, number}];
-    const stage_instance& s = instance(chunk, number);
+    const stage_instance& s = *a.of;
     a.worked = 0;
     if (a.round == 0) {
         a.left = s.links.size() + 1;
@@ -50,9 +46,8 @@ std::vector<memory_stages::participant> memory_stages::gathered(std::int64_t chu
 void memory_stages::worked(std::int64_t chunk, const participant& p) {
     const int number = instruction(chunk, p).peer;
     arrivals& a = arrivals_[{chunk, number}];
-    const stage_instance& s = instance(chunk, number);
-    if (++a.worked < s.ranks) return;
-    if (a.round < s.rounds) gather(chunk, number, s.latency);
+    if (++a.worked < a.of->ranks) return;
+    if (a.round < a.of->rounds) gather(chunk, number, a.of->latency);
     else part_ended(chunk, number, a);
 }
 
@@ -62,8 +57,7 @@ void memory_stages::link_passed(std::int64_t chunk, const participant& p) {
 }
 
 void memory_stages::part_ended(std::int64_t chunk, int number, arrivals& a) {
-    const stage_instance& s = instance(chunk, number);
-    if (--a.left == 0) gather(chunk, number, s.closes ? s.latency : 0);
+    if (--a.left == 0) gather(chunk, number, a.of->closes ? a.of->latency : 0);
 }
 
 }  // namespace terrace::detail::sim

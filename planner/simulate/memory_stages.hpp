@@ -2,11 +2,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "planner/simulate/connections.hpp"
 #include "planner/simulate/events.hpp"
-#include "planner/simulate/pair_map.hpp"
 #include "planner/simulate/processor_times.hpp"
 #include "planner/simulate/program.hpp"
 
@@ -38,6 +39,7 @@ public:
 
 private:
     struct arrivals {
+        const stage_instance* of = nullptr;
         std::vector<participant> who;
         std::size_t worked = 0;  // of them, in this round
         int round = 0;           // that have begun
@@ -45,7 +47,6 @@ private:
     };
 
     const sim_instr& instruction(std::int64_t chunk, const participant& p) const;
-    const stage_instance& instance(std::int64_t chunk, int number) const;
     void gather(std::int64_t chunk, int number, double after);
     void part_ended(std::int64_t chunk, int number, arrivals& a);
 
@@ -53,7 +54,7 @@ private:
     processor_times& cpus_;
     connections& net_;
     event_queue& events_;
-    pair_map<arrivals> arrivals_;  // by chunk and number of the instance
+    std::map<std::pair<std::int64_t, int>, arrivals> arrivals_;  // by chunk and number of the instance
 };
 
 }  // namespace terrace::detail::sim

@@ -29,14 +29,11 @@ private:
     struct timeline {
         double free = 0, busy = 0;  // [s]
     };
-    struct rank {
-        timeline sending, working;
-    };
 
     double occupy(timeline& t, double now, double overhead, double bytes);
 
-    std::vector<rank> ranks_;
-    double access_;  // a byte that is read or written [s]
+    std::vector<timeline> sending_, working_;  // by rank
+    double access_;                            // a byte that is read or written [s]
 };
 
 }  // namespace terrace::detail::sim

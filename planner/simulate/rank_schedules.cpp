@@ -43,10 +43,7 @@ rank_schedules::rank_schedules(const hierarchy& machine, const rule& how, collec
                                std::int64_t slot_bytes, bool reproducible)
     : layout_(machine, how.stages, call_of(machine, what, count, reproducible)),
       can_{.domain = memory_domains(machine), .slot_bytes = static_cast<std::size_t>(slot_bytes)} {
-    if (can_.domain.empty()) return;
-    for (const action a : {action::stage_reduce_scatter, action::stage_allgather, action::stage_allreduce,
-                           action::stage_reduce, action::stage_broadcast, action::stage_scatter, action::stage_gather})
-        can_.stages |= 1u << static_cast<unsigned>(a);
+    if (!can_.domain.empty()) can_.stages = ~0u;
 }
 
 }  // namespace terrace::detail::sim

@@ -47,14 +47,7 @@ public:
 
     void run() {
         for (int r = 0; r < static_cast<int>(lanes_.size()); ++r)
-            starters_[at(r)].start(
-                programs_.order.lanes_used(),
-                [&](int l) {
-                    return lets_next_begin({r, l});
-                },
-                [&](int l) {
-                    begin({r, l});
-                });
+            for_lanes_of(r, [&](auto&&... f) { starters_[at(r)].start(programs_.order.lanes_used(), f...); });
         while (!events_.empty() && events_.next() <= until_ && net_.shares() <= most_shares_) {
             for (events_.advance(); events_.has_due();) handle(events_.take());
             net_.share_links();
@@ -120,7 +113,11 @@ private:
         p.l.machine.issue(p);
     }
 
-    bool lets_next_begin(lane_id id) { return lane_of(id).machine.lets_next_begin(); }
+    // Calls f with what lane_starter asks for: whether a lane lets the next one begin, and how a lane begins.
+    template <class F>
+    void for_lanes_of(int rank, F&& f) {
+        f([&](int l) { return lane_of({rank, l}).machine.lets_next_begin(); }, [&](int l) { begin({rank, l}); });
+    }
 
     // A segment of a message is complete, or all of another instruction.
     void complete(lane_id id, std::uint32_t n) {
@@ -130,13 +127,7 @@ private:
         port p = port_of(id);
         p.l.machine.complete(p, n);
         p.l.machine.issue(p);
-        starters_[at(id.rank)].go_on(
-            [&](int l) {
-                return lets_next_begin({id.rank, l});
-            },
-            [&](int l) {
-                begin({id.rank, l});
-            });
+        for_lanes_of(id.rank, [&](auto&&... f) { starters_[at(id.rank)].go_on(f...); });
     }
 
     // ---- spans of stages ----
@@ -254,39 +245,34 @@ private:
 
 namespace {
 
-// The programs of all ranks for a call, and how the call is sliced.
-struct prepared_call {
-    slicing chunks;
-    sim::call_programs programs;
-    std::int64_t steps = 0;  // of programs that were made for it
-};
-
-// @param known where programs are looked up and kept
-prepared_call prepare(const hierarchy& machine, const rule& how, collective what, std::int64_t bytes,
-                      const simulation_options& options, const link_loads& loads, known_programs& known) {
+// Returns the programs of all ranks for a call.
+// @param known where programs are looked up and kept   @param made gets the call's chunks and lanes, and the work
+sim::call_programs prepare(const hierarchy& machine, const rule& how, collective what, std::int64_t bytes,
+                           const simulation_options& options, const link_loads& loads, known_programs& known,
+                           simulation& made) {
     const std::int64_t slot = options.slot_bytes > 0 ? options.slot_bytes : slot_bytes(std::span(&how, 1));
-    const slicing chunks = sim::slices_of(machine, how, what, bytes, slot);
-    const int lanes = static_cast<int>(std::min<std::int64_t>(how.lanes, chunks.chunks));
+    const slicing chunks = made.chunks = sim::slices_of(machine, how, what, bytes, slot);
+    made.lanes = static_cast<int>(std::min<std::int64_t>(how.lanes, chunks.chunks));
     const std::int64_t most = options.most_steps > 0 ? options.most_steps : sim::most_simulated;
-    prepared_call made{chunks, {.order = {chunks.chunks, lanes}}};
+    sim::call_programs call{.order = {chunks.chunks, made.lanes}};
     const auto programs = [&](std::int64_t elements, std::int64_t number) {
         std::shared_ptr<const sim::sim_programs>& found =
             known[fmt::format("{} {} {}", key_of(how.stages), elements, slot)];
         if (found) return found;
         found = std::make_shared<const sim::sim_programs>(
             sim::programs_of(machine, how, what, elements, slot, options.reproducible, loads, number, most));
-        made.steps += found->steps;
+        made.work += found->steps;
         return found;
     };
     if (options.scaled_from > 0 && chunks.chunks == 1) {
         const auto longer = programs(options.scaled_from, 1);
         const double factor = static_cast<double>(chunks.tail) / static_cast<double>(options.scaled_from);
-        made.programs.tail = std::make_shared<const sim::sim_programs>(sim::scaled(machine, *longer, factor));
-        return made;
+        call.tail = std::make_shared<const sim::sim_programs>(sim::scaled(machine, *longer, factor));
+        return call;
     }
-    if (chunks.chunks > 1) made.programs.full = programs(chunks.chunk, chunks.chunks);
-    made.programs.tail = programs(chunks.tail, 1);
-    return made;
+    if (chunks.chunks > 1) call.full = programs(chunks.chunk, chunks.chunks);
+    call.tail = programs(chunks.tail, 1);
+    return call;
 }
 
 }  // namespace
@@ -295,7 +281,8 @@ bool can_simulate(const hierarchy& machine, const rule& how, collective what, st
                   const simulation_options& options) {
     try {
         known_programs known;
-        prepare(machine, how, what, bytes, options, link_loads(machine), known);
+        simulation made;
+        prepare(machine, how, what, bytes, options, link_loads(machine), known, made);
         return true;
     } catch (const plan_error&) {
         return false;
@@ -307,12 +294,8 @@ simulation simulate(const hierarchy& machine, const rule& how, collective what, 
     known_programs own;
     known_programs& known = options.known != nullptr ? *options.known : own;
     link_loads loads(machine, options.counts_loads);
-    prepared_call call = prepare(machine, how, what, bytes, options, loads, known);
     simulation made;
-    made.chunks = call.chunks;
-    made.lanes = call.programs.order.lanes;
-    made.work = call.steps;
-    sim::simulator run(machine, std::move(call.programs), loads, options);
+    sim::simulator run(machine, prepare(machine, how, what, bytes, options, loads, known, made), loads, options);
     run.run();
     run.report(made);
     made.interval = loads.interval();

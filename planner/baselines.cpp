@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <array>
 #include <limits>
 #include <optional>
@@ -92,25 +91,24 @@ candidate made(pricer& prices, const baseline_row& row, collective what) {
 
 }  // namespace
 
-std::vector<std::string_view> baseline_names(collective what) {
-    std::vector<std::string_view> names;
+std::vector<candidate> baselines(pricer& prices, collective what) {
+    const hierarchy& machine = prices.machine();
+    const bool many_nics = machine.nics.rail_count() > 1 && machine.ranks() <= policy.largest_group;
+    std::vector<candidate> all;
     for (const baseline_row& row : rows)
-        if (row.runs(what)) names.push_back(row.name);
-    return names;
-}
-
-bool is_candidate(const hierarchy& machine, std::string_view name) noexcept {
-    const auto row = std::find_if(rows.begin(), rows.end(), [&](const baseline_row& r) { return r.name == name; });
-    return !row->by_nics || (machine.nics.rail_count() > 1 && machine.ranks() <= policy.largest_group);
+        if (row.runs(what) && (many_nics || !row.by_nics)) all.push_back(made(prices, row, what));
+    return all;
 }
 
 candidate named_baseline(pricer& prices, std::string_view name, collective what) {
-    const std::vector<std::string_view> names = baseline_names(what);
-    if (std::find(names.begin(), names.end(), name) == names.end())
-        throw usage_error(fmt::format("there is no baseline \"{}\" of {}; these are {}", name, to_string(what),
-                                      fmt::join(names, ", ")));
-    return made(prices, *std::find_if(rows.begin(), rows.end(), [&](const baseline_row& r) { return r.name == name; }),
-                what);
+    std::vector<std::string_view> names;
+    for (const baseline_row& row : rows) {
+        if (!row.runs(what)) continue;
+        if (row.name == name) return made(prices, row, what);
+        names.push_back(row.name);
+    }
+    throw usage_error(
+        fmt::format("there is no baseline \"{}\" of {}; these are {}", name, to_string(what), fmt::join(names, ", ")));
 }
 
 }  // namespace terrace::detail

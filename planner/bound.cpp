@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <vector>
 
 #include "base/index.hpp"
@@ -20,15 +21,12 @@ struct demand {
 // Directions in which a collective moves the vector: to combine it, and to hand it out.
 int directions(collective what) { return row_of(what).up + row_of(what).down; }
 
-// The part of all ranks' blocks that a child of a level sends or receives: its own, or all others.
-double exchanged_blocks(const tree& t, int l, int child) {
-    const double own = static_cast<double>(t.first_rank(l - 1, child + 1) - t.first_rank(l - 1, child)) / t.ranks();
-    return std::max(own, 1 - own);
-}
-
-// The vectors that pass the link of m of P ranks: of m (P - m) blocks where each rank has one for each other, of which
-// a vector has P; of their own m blocks on the way to or from a root, or of all others' where the root is among them.
-double exchanged_vectors(collective what, double m, double ranks, bool has_the_root) {
+// The vectors that pass the link of m of P ranks: one, or their own blocks or all others'. Of m (P - m) blocks where
+// each rank has one for each other, of which a vector has P; of their own m blocks on the way to or from a root, or of
+// all others' where the root is among them.
+double vectors_of(collective what, double m, double ranks, bool has_the_root) {
+    if (!row_of(what).blocks) return 1;
+    if (!row_of(what).exchange) return std::max(m, ranks - m) / ranks;
     if (!row_of(what).has_root()) return m * (ranks - m) / ranks;
     return (has_the_root ? ranks - m : m) / ranks;
 }
@@ -57,16 +55,14 @@ double rail_rate(const nic_set& nics, int node) {
 
 // One child alone, which is more where its link is slow; and that is all that a root demands. The vector goes through
 // its link, or its blocks go out and those of all others come in, or blocks go out that are for each rank elsewhere.
-demand of_one_child(const hierarchy& machine, int l, int child, double rate_in_use, collective what) {
+// @param ratio of bytes on the link to those of the vector
+demand of_one_child(const hierarchy& machine, int l, int child, double ratio, collective what) {
     const tree& t = machine.shape;
     const int ranks = t.first_rank(l - 1, child + 1) - t.first_rank(l - 1, child);
-    const double vectors = row_of(what).exchange ? exchanged_vectors(what, ranks, t.ranks(), child == 0)
-                           : row_of(what).blocks ? exchanged_blocks(t, l, child)
-                                                 : 1;
     const bool is_node = !machine.nics.empty() && l == machine.node_levels();
     const double most =
         is_node ? std::min(machine.rate(l, child), rail_rate(machine.nics, child)) : machine.rate(l, child);
-    return {vectors, most * rate_in_use};
+    return {vectors_of(what, ranks, t.ranks(), child == 0), most / ratio};
 }
 
 // What a vector may have of its bytes on links of a level: what goes on to an outer one may be in the wire type of
@@ -78,41 +74,38 @@ double shortest(const hierarchy& machine, int l) {
     return ratio;
 }
 
-void add_level(const hierarchy& machine, int l, double rate, collective what, std::vector<demand>& demands) {
+void add_level(const hierarchy& machine, int l, collective what, std::vector<demand>& demands) {
     const level& of = machine.levels[at(l)];
-    if (row_of(what).up && !row_of(what).has_root()) rate /= shortest(machine, l);
+    const double ratio = row_of(what).up && !row_of(what).has_root() ? shortest(machine, l) : 1;
     const int children = machine.shape.members(l);
     if (children < 2) return;
-    const double rate_in_use = rate / of.bandwidth;
-    double sum = 0;
-    for (const double each : of.rates) sum += each * rate_in_use;
-    if (of.rates.empty()) sum = children * rate;
-    if (!row_of(what).has_root() && !row_of(what).exchange) demands.push_back(of_all_children(children, sum, what));
+    const double sum =
+        of.rates.empty() ? children * of.bandwidth : std::accumulate(of.rates.begin(), of.rates.end(), 0.0);
+    if (!row_of(what).has_root() && !row_of(what).exchange)
+        demands.push_back(of_all_children(children, sum / ratio, what));
     const bool alike = of.rates.empty() && !row_of(what).blocks && machine.nics.spine == 0;
     const int different = alike ? 1 : children;
-    for (int child = 0; child < different; ++child)
-        demands.push_back(of_one_child(machine, l, child, rate_in_use, what));
+    for (int child = 0; child < different; ++child) demands.push_back(of_one_child(machine, l, child, ratio, what));
 }
 
 // A torus is cut into its nodes, which have links in all dimensions, and by each dimension into slabs, which have the
 // links of that dimension to both sides. The rate is that of all links which leave one part.
-void add_torus(const hierarchy& machine, const std::function<double(int)>& rate, collective what,
-               std::vector<demand>& demands) {
+void add_torus(const hierarchy& machine, collective what, std::vector<demand>& demands) {
     const int first = machine.torus_level();
     if (first == machine.depth()) return;
     const auto add = [&](double parts, double out) {
         const double ranks = machine.ranks();
-        demands.push_back({row_of(what).exchange     ? exchanged_vectors(what, ranks / parts, ranks, true)
-                           : row_of(what).has_root() ? 1
-                                                     : directions(what) * (parts - 1) / parts,
-                           out});
+        const bool by_one = row_of(what).exchange || row_of(what).has_root();
+        demands.push_back(
+            {by_one ? vectors_of(what, ranks / parts, ranks, true) : directions(what) * (parts - 1) / parts, out});
     };
     const double nodes = machine.shape.members(first);
     double out_of_node = 0;
     for (int l = first; l < machine.depth(); ++l) {
         const double slabs = machine.shape.children(l, 0), children = machine.shape.members(l);
-        out_of_node += rate(l) * children / nodes;
-        add(slabs, rate(l) * children / slabs);
+        const double all = machine.levels[at(l)].bandwidth * children;
+        out_of_node += all / nodes;
+        add(slabs, all / slabs);
     }
     add(nodes, out_of_node);
 }
@@ -120,14 +113,9 @@ void add_torus(const hierarchy& machine, const std::function<double(int)>& rate,
 }  // namespace
 
 double limit(const hierarchy& machine, std::int64_t bytes, collective what) {
-    return limit(
-        machine, bytes, [&](int l) { return machine.levels[at(l)].bandwidth; }, what);
-}
-
-double limit(const hierarchy& machine, std::int64_t bytes, const std::function<double(int)>& rate, collective what) {
     std::vector<demand> demands;
-    add_torus(machine, rate, what, demands);
-    for (int l = 0; l < machine.torus_level(); ++l) add_level(machine, l, rate(l), what, demands);
+    add_torus(machine, what, demands);
+    for (int l = 0; l < machine.torus_level(); ++l) add_level(machine, l, what, demands);
     double time = 0;
     for (const demand& d : demands) time = std::max(time, d.vectors * static_cast<double>(bytes) / d.rate);
     return time;

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 
 #include "machine/hierarchy.hpp"
 #include "plan/plan_data.hpp"
@@ -13,10 +12,5 @@ namespace terrace::detail {
 /// docs/reference/cost-model.md, "Limit" and "Torus", has the formulas.
 /// @param bytes of the vector, where there are blocks those of a rank's blocks together
 double limit(const hierarchy& machine, std::int64_t bytes, collective what = collective::allreduce);
-
-/// The same of links that are not as fast as the cluster file says.
-/// @param rate of a level's links [B/s]
-double limit(const hierarchy& machine, std::int64_t bytes, const std::function<double(int level)>& rate,
-             collective what = collective::allreduce);
 
 }  // namespace terrace::detail

@@ -16,24 +16,19 @@ namespace {
 
 // Returns the modes that the stages of a shape may have. Allreduce: root inside, then scatter, and outermost scatter or
 // replicate. Parts of a split level only scatter. Collectives of blocks scatter throughout, or one rank stands for all
-// of an inner domain; in gather and scatter, for all of each. Others with a root scatter in some
-// stages in a row, so that all ranks of a node send to other nodes, and have mode root in the others; to split a level
-// for a root is what tree and chain do.
+// of an inner domain; in gather and scatter, for all of each. Others with a root scatter in some stages in a row, so
+// that all ranks of a node send to other nodes, and have mode root in the others; to split a level for a root is what
+// tree and chain do.
 std::vector<std::vector<mode>> modes_of(const shape& s, collective what) {
     std::vector<std::vector<mode>> result;
-    if (row_of(what).blocks) {
-        std::vector<mode> modes(s.size(), mode::scatter);
-        result.push_back(modes);
-        if (s.size() == 1) return result;
-        if (row_of(what).has_root()) return {modes, std::vector(s.size(), mode::root)};
-        for (std::size_t roots = 1; roots < s.size() && !s[roots - 1].split; ++roots) {
-            modes[roots - 1] = mode::root;
-            result.push_back(modes);
-        }
+    const bool blocks = row_of(what).blocks;
+    if (row_of(what).has_root() && blocks) {
+        result.emplace_back(s.size(), mode::scatter);
+        if (s.size() > 1) result.emplace_back(s.size(), mode::root);
         return result;
     }
-    if (row_of(what).has_root() && has_split(s)) return {};
     if (row_of(what).has_root()) {
+        if (has_split(s)) return {};
         result.emplace_back(s.size(), mode::root);
         for (std::size_t first = 0; first < s.size(); ++first) {
             std::vector<mode> modes(s.size(), mode::root);
@@ -44,12 +39,12 @@ std::vector<std::vector<mode>> modes_of(const shape& s, collective what) {
         }
         return result;
     }
-    for (std::size_t roots = 0; roots <= s.size(); ++roots) {
+    for (std::size_t roots = 0, most = blocks ? s.size() - 1 : s.size(); roots <= most; ++roots) {
         if (roots > 0 && s[roots - 1].split) break;
         std::vector<mode> modes(s.size(), mode::scatter);
         std::fill_n(modes.begin(), roots, mode::root);
         result.push_back(modes);
-        if (roots == s.size() || s.back().split) continue;
+        if (blocks || roots == s.size() || s.back().split) continue;
         modes.back() = mode::replicate;
         result.push_back(modes);
     }
@@ -63,8 +58,6 @@ bool may_pay(const algorithm& a, collective what) {
     return row_of(what).has_root() || !(a.passes_on || hinders_lanes_to_root(a));
 }
 
-bool exchanges_with_too_many(const stage& s) { return crowds(*find_algorithm(s), s.group); }
-
 class searcher {
 public:
     searcher(pricer& prices, collective what)
@@ -73,10 +66,10 @@ public:
     std::vector<priced_candidate> run() {
         add_baselines();
         const std::vector<shape> shapes = shapes_of(machine_);
-        const std::size_t finest = stages_of_finest(shapes);
+        const auto unsplit = [](const shape& s) { return has_split(s) ? 0 : s.size(); };
+        const std::size_t finest = unsplit(std::ranges::max(shapes, {}, unsplit));
         for (const shape& s : shapes) {
-            const bool is_finest = s.size() == finest && !has_split(s);
-            if (found_.size() > policy.most_candidates && !is_finest) continue;
+            if (found_.size() > policy.most_candidates && unsplit(s) != finest) continue;
             for (const std::vector<mode>& modes : modes_of(s, what_)) {
                 std::vector<stage> stages;
                 for (std::size_t i = 0; i < s.size(); ++i) stages.push_back({s[i].levels, s[i].group, modes[i], ""});
@@ -92,10 +85,9 @@ private:
     using options = std::span<const stage_option>;
 
     void add_baselines() {
-        for (const std::string_view name : baseline_names(what_)) {
-            if (!is_candidate(machine_, name)) continue;
-            candidate c = named_baseline(prices_, name, what_);
-            const bool crowded = std::any_of(c.stages.begin(), c.stages.end(), exchanges_with_too_many);
+        for (candidate& c : baselines(prices_, what_)) {
+            const bool crowded =
+                std::ranges::any_of(c.stages, [](const stage& s) { return crowds(*find_algorithm(s), s.group); });
             if (crowded && !row_of(what_).exchange) continue;  // blocks can always go straight to their ranks
             seen_.insert(key_of(c.stages));
             price cost = prices_.price_stages(c.stages, what_);
@@ -135,13 +127,6 @@ private:
         } catch (const stage_error&) {
             return false;
         }
-    }
-
-    // The stages of the shape that has one for each level.
-    static std::size_t stages_of_finest(const std::vector<shape>& shapes) {
-        std::size_t most = 0;
-        for (const shape& s : shapes) most = std::max(most, has_split(s) ? 0 : s.size());
-        return most;
     }
 
     // Adds the stages of a shape with unequal shares: in all stages, or in the outermost as a ring, where that is over
@@ -213,10 +198,10 @@ private:
             costs.push_back(o.cost);
         }
         if (!seen_.insert(key_of(stages)).second) return;
-        const auto scatters = [](const stage& s) { return s.how == mode::scatter; };
-        const bool only_scatters = std::all_of(stages.begin(), stages.end(), scatters);
-        found_.push_back({{only_scatters ? "staged" : "mixed", stages}, prices_.price_together(what_, stages, costs)});
-        if (row_of(what_).blocks && (row_of(what_).exchange || !only_scatters))
+        found_.push_back({{"staged", stages}, prices_.price_together(what_, stages, costs)});
+        candidate& made = found_.back().what;
+        if (!made.only_scatters()) made.origin = "mixed";
+        if (row_of(what_).blocks && (row_of(what_).exchange || !made.only_scatters()))
             return;  // blocks take the stages in one order
         for (const bool in_one_piece : {false, true}) add_routes(stages, costs, in_one_piece);
     }

@@ -6,23 +6,9 @@
 
 #include "planner/policy.hpp"
 #include "planner/trials.hpp"
-#include "planner/tuning.hpp"
 
 namespace terrace::detail {
 
-namespace {
-
-// A candidate, and how it runs.
-struct choice {
-    const priced_candidate* what = nullptr;
-    tuning how;
-
-    // By the best judge of time there is [s].
-    double time() const noexcept { return how.simulated > 0 ? how.simulated : how.time; }
-};
-
-// Returns the candidates with the least prices, at most so many, the least first. What a lower bound excludes is not
-// tuned.
 std::vector<choice> cheapest(const hierarchy& machine, std::span<const priced_candidate> list, std::int64_t bytes,
                              std::size_t most) {
     std::vector<choice> found;
@@ -35,6 +21,8 @@ std::vector<choice> cheapest(const hierarchy& machine, std::span<const priced_ca
     }
     return found;
 }
+
+namespace {
 
 // Returns what is simulated, in this order: the cheapest candidate, the baselines, and the others of the cheapest.
 std::vector<choice> for_trials(const hierarchy& machine, std::span<const priced_candidate> list, std::int64_t bytes) {

@@ -1,11 +1,27 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
-#include "planner/search.hpp"
+#include "planner/tuning.hpp"
 
 namespace terrace::detail {
+
+/// A candidate, and how it runs.
+struct choice {
+    const priced_candidate* what = nullptr;
+    tuning how;
+
+    /// By the best judge of time there is [s].
+    double time() const noexcept { return how.simulated > 0 ? how.simulated : how.time; }
+};
+
+/// Returns the candidates with the least prices, at most so many, the least first. What a lower bound excludes is not
+/// tuned.
+std::vector<choice> cheapest(const hierarchy& machine, std::span<const priced_candidate> list, std::int64_t bytes,
+                             std::size_t most);
 
 /// Returns rules for all sizes, made of the candidates of one collective. There is one rule of choice: the candidates
 /// with the least prices are simulated, as far as that is affordable, and the fastest wins; of those that are as good

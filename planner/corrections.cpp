@@ -4,6 +4,7 @@
 #include <cmath>
 #include <memory>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 #include "base/index.hpp"
@@ -32,18 +33,6 @@ struct timed_rule {
     double bytes, time;
 };
 
-// The machine with a figure that is so many times as large, and assumed no longer.
-hierarchy known(hierarchy machine, const figure& f, double factor) {
-    machine = with_figure(std::move(machine), f, factor);
-    level& of = machine.levels[at(f.level)];
-    if (f.what == figure::fact::bandwidth) of.bandwidth_assumed = false;
-    if (f.what == figure::fact::latency) of.latency_assumed = false;
-    if (f.what == figure::fact::overhead) of.overhead_assumed = false;
-    return machine;
-}
-
-bool is_startup(const figure& f) { return f.what == figure::fact::latency || f.what == figure::fact::overhead; }
-
 // The figures of a machine by what calls can tell apart. Which start-up a call waited for they do not say: a plan's
 // small calls all have about the same number of each.
 std::vector<judged_figures> unknowns_of(const hierarchy& machine) {
@@ -52,7 +41,7 @@ std::vector<judged_figures> unknowns_of(const hierarchy& machine) {
         const auto of_fabric =
             std::ranges::find(startups, machine.levels[at(f.level)].medium,
                               [&](const judged_figures& u) { return machine.levels[at(u.of.front().level)].medium; });
-        if (!is_startup(f)) others.push_back({{f}});
+        if (!f.is_time()) others.push_back({{f}});
         else if (of_fabric == startups.end()) startups.push_back({{f}});
         else of_fabric->of.push_back(f);
     }
@@ -117,55 +106,58 @@ public:
     const std::vector<judged_figures>& judged() const { return unknowns_; }
     int sizes() const { return static_cast<int>(std::ranges::count(used_, true)); }
 
-    // Time over price, of the sizes that are used: by the machine as it was, or as it is corrected.
-    std::vector<double> ratios(const hierarchy& machine) const {
-        pricer prices(machine, patterns_);
-        std::vector<double> all;
-        for (std::size_t i = 0; i < rules_.size(); ++i)
-            if (used_[i]) all.push_back(ratio(prices, rules_[i]));
-        return all;
+    // The least and the most time over price, of the sizes that are used: by the machine as it was, or as it is
+    // corrected.
+    std::pair<double, double> extremes(const hierarchy& machine) const {
+        std::vector<double> of_used;
+        const std::vector<double> all = ratios(machine);
+        for (std::size_t i = 0; i < all.size(); ++i)
+            if (used_[i]) of_used.push_back(all[i]);
+        const auto [least, most] = std::ranges::minmax(of_used);
+        return {least, most};
     }
 
     hierarchy corrected() const {
         hierarchy machine = machine_;
         for (std::size_t u = 0; u < logs_.size(); ++u)
             if (logs_[u] != 0)
-                for (const figure& f : unknowns_[u].of) machine = known(std::move(machine), f, std::exp(logs_[u]));
+                for (const figure& f : unknowns_[u].of)
+                    machine = with_figure(std::move(machine), f, std::exp(logs_[u]));
         return machine;
     }
 
 private:
-    static double ratio(pricer& prices, const timed_rule& r) {
-        return r.time / prices.price_stages(r.by->stages, r.what).time(r.bytes, r.by->lanes, r.by->chunk);
+    // Time over price of each size.
+    std::vector<double> ratios(const hierarchy& machine) const {
+        pricer prices(machine, patterns_);
+        std::vector<double> all;
+        for (const timed_rule& r : rules_)
+            all.push_back(r.time / prices.price_stages(r.by->stages, r.what).time(r.bytes, r.by->lanes, r.by->chunk));
+        return all;
     }
 
     bool is_left(std::size_t unknown) const { return unknowns_[unknown].what != verdict::as_written; }
 
     // ln(price / time) of each size.
     std::vector<double> errors() const {
-        const hierarchy machine = corrected();
-        pricer prices(machine, patterns_);
-        std::vector<double> all;
-        for (const timed_rule& r : rules_) all.push_back(-std::log(ratio(prices, r)));
+        std::vector<double> all = ratios(corrected());
+        for (double& each : all) each = -std::log(each);
         return all;
     }
 
-    // How much of each size's time an unknown makes up: the change of ln(price) with the logarithm of its factor. From
-    // both sides, since the slower of two links alone counts, and both where they are alike.
-    std::vector<double> slope_of(std::size_t unknown) {
-        constexpr double small = 0.01;
-        const double before = std::exchange(logs_[unknown], logs_[unknown] + small);
-        std::vector<double> more = errors();
-        logs_[unknown] = before - small;
-        const std::vector<double> less = errors();
-        logs_[unknown] = before;
-        for (std::size_t i = 0; i < more.size(); ++i) more[i] = (more[i] - less[i]) / (2 * small);
-        return more;
-    }
-
+    // How much of each size's time each unknown makes up: the change of ln(price) with the logarithm of its factor.
+    // From both sides, since the slower of two links alone counts, and both where they are alike.
     matrix slopes() {
+        constexpr double small = 0.01;
         matrix all;
-        for (std::size_t u = 0; u < logs_.size(); ++u) all.push_back(slope_of(u));
+        for (double& log : logs_) {
+            const double before = std::exchange(log, log + small);
+            std::vector<double>& slope = all.emplace_back(errors());
+            log = before - small;
+            const std::vector<double> less = errors();
+            log = before;
+            for (std::size_t i = 0; i < slope.size(); ++i) slope[i] = (slope[i] - less[i]) / (2 * small);
+        }
         return all;
     }
 
@@ -228,13 +220,10 @@ private:
         constexpr double longest = 1, enough = 1e-4;
         const std::vector<double> error = errors(), before = logs_;
         const std::size_t n = logs_.size();
-        matrix slope(n, std::vector<double>(error.size()));
-        for (std::size_t u = 0; u < n; ++u) {
-            if (is_left(u)) continue;
-            slope[u] = slope_of(u);
+        matrix slope = slopes();
+        for (std::size_t u = 0; u < n; ++u)
             for (std::size_t i = 0; i < error.size(); ++i)
-                if (!used_[i]) slope[u][i] = 0;
-        }
+                if (is_left(u) || !used_[i]) slope[u][i] = 0;
         matrix normal(n, std::vector<double>(n + 1));
         for (std::size_t f = 0; f < n; ++f) {
             for (std::size_t g = 0; g < n; ++g)
@@ -294,9 +283,8 @@ corrected_machine correct(const hierarchy& machine, const std::vector<profile>& 
     result.unknown = all - result.sizes;
     result.machine = fit.corrected();
     if (result.sizes == 0) return result;
-    const std::vector<double> before = fit.ratios(machine), after = fit.ratios(result.machine);
-    result.least_before = std::ranges::min(before), result.most_before = std::ranges::max(before);
-    result.least = std::ranges::min(after), result.most = std::ranges::max(after);
+    std::tie(result.least_before, result.most_before) = fit.extremes(machine);
+    std::tie(result.least, result.most) = fit.extremes(result.machine);
     return result;
 }
 

@@ -31,13 +31,13 @@ hierarchy with_figure(hierarchy machine, const figure& f, double factor) {
     level& of = machine.levels[at(f.level)];
     switch (f.what) {
         case figure::fact::bandwidth:
-            of.bandwidth *= factor;
+            of.bandwidth *= factor, of.bandwidth_assumed = false;
             for (double& rate : of.rates) rate *= factor;
             if (f.level == machine.node_levels())
                 for (double& rate : machine.nics.rates) rate *= factor;  // they make up the node's link
             break;
-        case figure::fact::latency: of.latency *= factor; break;
-        case figure::fact::overhead: of.overhead *= factor; break;
+        case figure::fact::latency: of.latency *= factor, of.latency_assumed = false; break;
+        case figure::fact::overhead: of.overhead *= factor, of.overhead_assumed = false; break;
         case figure::fact::reduction: machine.processors.reduction = f.value * factor; break;
     }
     return machine;

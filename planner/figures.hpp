@@ -15,6 +15,8 @@ struct figure {
     int level = 0;         ///< 0 for the reduction
     double value = 0;      ///< [B/s or s]
     bool assumed = false;  ///< no file gave it
+
+    bool is_time() const noexcept { return what == fact::latency || what == fact::overhead; }
 };
 
 /// The figures of a machine that are above 0, innermost level first, the reduction last. Those of NCCL and MPI on GPUs
@@ -24,7 +26,7 @@ std::vector<figure> figures_of(const hierarchy& machine);
 /// Those of them that no file gave.
 std::vector<figure> assumed_figures(const hierarchy& machine);
 
-/// The machine if a figure of it is so many times as large.
+/// The machine if a figure of it is so many times as large, and assumed no longer.
 hierarchy with_figure(hierarchy machine, const figure& f, double factor);
 
 }  // namespace terrace::detail

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <tuple>
 #include <utility>
 
 #include "base/index.hpp"
@@ -19,32 +18,25 @@ namespace {
 // The messages that one position sends, by step.
 using sent = std::map<int, std::vector<exchange::message>>;
 
-std::vector<int> positions(int size) {
-    std::vector<int> all(at(size));
-    std::iota(all.begin(), all.end(), 0);
-    return all;
-}
-
 // The programs of a group's positions.
 class programs {
 public:
-    programs(algorithm::generator emit, const division& d) : emit_(emit), group_(divided(d)) {
+    // @param emit as in pattern_book::of
+    programs(const algorithm& by, algorithm::generator emit, const division& d)
+        : by_(by), emit_(emit), d_(d), group_(emit == nullptr ? group::numbered(d.size) : divided(d)) {
         if (d.root_adds) role_.adds = {d.root, false};
     }
-    // @param gives as in pattern_book::of_exchange
-    programs(algorithm::exchanger emit, int size, const std::vector<int>& gives)
-        : exchange_(emit), gives_(gives), group_(group::numbered(size)) {}
 
     int size() const { return group_.size(); }
     double count() const {
-        if (exchange_ == nullptr) return static_cast<double>(group_.whole().count());
-        return gives_.empty() ? size() * (size() - 1.0) : std::accumulate(gives_.begin(), gives_.end(), 0.0);
+        if (emit_ != nullptr) return static_cast<double>(group_.whole().count());
+        return d_.parts.empty() ? size() : std::accumulate(d_.parts.begin(), d_.parts.end(), 0.0) / (size() - 1);
     }
 
     schedule of(int position) const {
         builder out(position, size(), collective::allreduce, group_.whole().count());
         out.begin_role(role_);
-        if (exchange_ != nullptr) write_exchange(out, position);
+        if (emit_ == nullptr) write_exchange(out, position);
         else emit_(out, group_.seen_from(position));
         schedule made = out.finish();
         const bool by_mpi = std::ranges::find(made.instrs, provider::mpi, &instr::by) != made.instrs.end();
@@ -54,23 +46,23 @@ public:
 private:
     static group divided(const division& d) {
         constexpr int halves = 2;  // algorithms may cut a part
-        return {positions(d.size), shards_of(d, halves), d.root};
+        return {group::numbered(d.size).members(), shards_of(d, halves), d.root};
     }
 
     void write_exchange(builder& out, int position) const {
         std::vector<operand> gives(at(size())), gets(at(size()));
-        const auto count = [&](int from, int to) { return gives_.empty() ? 1 : gives_[at(from * size() + to)]; };
+        const auto count = [&](int from, int to) { return d_.parts.empty() ? 1 : d_.parts[at(from * size() + to)]; };
         for (int peer = 0; peer < size(); ++peer) {
             if (peer == position) continue;
             gives[at(peer)] = out.scratch(count(position, peer));
             gets[at(peer)] = out.scratch(count(peer, position));
         }
-        exchange_(out, group_.seen_from(position), gives, gets);
+        by_.exchange(out, group_.seen_from(position), gives, gets);
     }
 
-    algorithm::generator emit_ = nullptr;
-    algorithm::exchanger exchange_ = nullptr;
-    std::vector<int> gives_ = {};
+    const algorithm& by_;
+    algorithm::generator emit_;
+    const division& d_;
     group group_;
     stage_role role_;
 };
@@ -199,9 +191,12 @@ pattern mesh(int size, bool adds) {
 }
 
 // Returns the pattern of rings through nodes, which a program would say at length: one step is like the other. Each
-// ring has an equal part of all shards, or of the vector.
-pattern rings_of(const std::vector<std::vector<int>>& orders, bool has_root, bool adds) {
-    const std::size_t size = orders.front().size();
+// ring has an equal part of all shards, or of the vector. To and from a root, at position 0, they begin at it.
+pattern rings_of(const std::vector<int>& nodes, bool has_root, bool adds) {
+    const std::size_t size = nodes.size();
+    std::vector<std::vector<int>> orders = node_rings(nodes, static_cast<int>(size));
+    for (std::vector<int>& order : orders)
+        if (has_root) std::rotate(order.begin(), std::find(order.begin(), order.end(), 0), order.end());
     const double part = 1.0 / static_cast<double>(orders.size());
     pattern made{.size = static_cast<int>(size)};
     made.rings = static_cast<int>(orders.size());
@@ -296,31 +291,15 @@ bool pattern_book::worth_a_look(const algorithm& a, mode how, int size) {
            extrapolated(*this, a, a.up(how), {.size = size, .root = root}).has_value();
 }
 
-const pattern& pattern_book::of_rings(const std::vector<int>& nodes, bool has_root, bool adds) {
-    const auto [page, is_new] = rings_.try_emplace({nodes, has_root, adds});
-    if (!is_new) return page->second;
-    std::vector<std::vector<int>> orders = node_rings(nodes, static_cast<int>(nodes.size()));
-    for (std::vector<int>& order : orders)
-        if (has_root) std::rotate(order.begin(), std::find(order.begin(), order.end(), 0), order.end());
-    return page->second = rings_of(orders, has_root, adds);
-}
-
-const pattern& pattern_book::of_exchange(const algorithm& a, int size, const std::vector<int>& gives) {
-    const auto [page, is_new] = exchanges_.try_emplace({size, gives});
-    if (!is_new) return page->second;
-    if (size > 2 * policy.large_group && gives.empty()) {
-        page->second = mesh(size, false);
-        for (exchange::message& m : page->second.exchanges.front().messages) m.part /= size - 1;
-    } else page->second = read_off(programs(a.exchange, size, gives), a.startups(size));
-    return page->second;
-}
-
 const pattern& pattern_book::of(const algorithm& a, algorithm::generator emit, const division& d) {
     const auto [page, is_new] = pages_.try_emplace({emit, d});
     if (!is_new) return page->second;
     std::optional<pattern> known;
-    if (d.size > 2 * policy.large_group && d.parts.empty()) known = extrapolated(*this, a, emit, d);
-    page->second = known ? std::move(*known) : read_off(programs(emit, d), a.startups(d.size));
+    if (!d.nodes.empty())
+        known =
+            rings_of(d.nodes, emit == a.reduce || emit == a.broadcast, emit == a.reduce || emit == a.reduce_scatter);
+    else if (d.size > 2 * policy.large_group && d.parts.empty()) known = extrapolated(*this, a, emit, d);
+    page->second = known ? std::move(*known) : read_off(programs(a, emit, d), a.startups(d.size));
     return page->second;
 }
 

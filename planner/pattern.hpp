@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -64,7 +63,8 @@ bool crowds(const algorithm& a, int size) noexcept;
 struct division {
     int size = 1;
     int root = group::no_root;
-    std::vector<int> parts = {};  ///< by position, in proportion; empty: equal ones
+    /// By position, in proportion; of an exchange what position i has for position j, at i * size + j. Empty: equal.
+    std::vector<int> parts = {};
     std::vector<int> nodes = {};  ///< by position, counted from the first; only of rings through nodes
     bool root_adds = false;
 
@@ -81,18 +81,12 @@ class pattern_book {
 public:
     /// Returns true if the planner considers an algorithm for groups of this size.
     bool worth_a_look(const algorithm& a, mode how, int size);
-    /// @param emit a generator of the algorithm
+    /// @param emit a generator of the algorithm; null: its exchange, whose parts are relative to what a position gives
+    ///             to all others, on average
     const pattern& of(const algorithm& a, algorithm::generator emit, const division& d);
-    /// The messages by which each position of a group gives something to every other one.
-    /// @param gives what position i has for position j, at i * size + j; empty: all the same
-    const pattern& of_exchange(const algorithm& a, int size, const std::vector<int>& gives);
-    /// Rings through nodes, with the root at position 0 if they have one.
-    const pattern& of_rings(const std::vector<int>& nodes, bool has_root, bool adds);
 
 private:
     std::map<std::pair<algorithm::generator, division>, pattern> pages_;
-    std::map<std::pair<int, std::vector<int>>, pattern> exchanges_;
-    std::map<std::tuple<std::vector<int>, bool, bool>, pattern> rings_;
 };
 
 }  // namespace terrace::detail

@@ -12,15 +12,10 @@
 #include "base/quiet_task.hpp"
 #include "plan/plan_yaml.hpp"
 #include "planner/choose.hpp"
-#include "planner/tuning.hpp"
 
 namespace terrace::detail {
 
 namespace {
-
-bool only_scatters(const candidate& c) {
-    return std::all_of(c.stages.begin(), c.stages.end(), [](const stage& s) { return s.how == mode::scatter; });
-}
 
 // A plan whose rules are made of all candidates of each collective.
 template <class Rules>
@@ -49,6 +44,10 @@ plan_data plan_with(const std::string& name, const hierarchy& machine, Rules&& r
 }
 
 }  // namespace
+
+bool candidate::only_scatters() const {
+    return std::ranges::all_of(stages, [](const stage& s) { return s.how == mode::scatter; });
+}
 
 prediction predict(const hierarchy& machine, const std::vector<stage>& stages, std::int64_t bytes, int lanes,
                    std::int64_t chunk, collective what) {
@@ -84,12 +83,9 @@ std::vector<ranked> rank_candidates(const hierarchy& machine, std::int64_t bytes
     pricer prices(machine);
     const double least = limit(machine, bytes, what);
     std::vector<ranked> result;
-    for (priced_candidate& c : search(prices, what)) {
-        rule how = rule_of(c.what, tune(machine, c, bytes), bytes, least);
-        result.push_back({std::move(c.what), std::move(how)});
-    }
-    std::stable_sort(result.begin(), result.end(),
-                     [](const ranked& a, const ranked& b) { return a.how.predicted < b.how.predicted; });
+    const std::vector<priced_candidate> list = search(prices, what);
+    for (const choice& c : cheapest(machine, list, bytes, list.size()))
+        result.push_back({c.what->what, rule_of(c.what->what, c.how, bytes, least)});
     return result;
 }
 
@@ -100,7 +96,7 @@ std::vector<rule> rules_for(const hierarchy& machine, std::string_view origin, c
     std::vector<priced_candidate> list;
     if (origin == "staged" && (row_of(what).exchange || !row_of(what).has_root())) {
         list = search(prices, what);
-        std::erase_if(list, [](const priced_candidate& c) { return !only_scatters(c.what); });
+        std::erase_if(list, [](const priced_candidate& c) { return !c.what.only_scatters(); });
     } else {
         candidate c = named_baseline(prices, origin, what);
         price cost = prices.price_stages(c.stages, what);

@@ -36,6 +36,7 @@ struct candidate {
     std::vector<stage> stages;
 
     bool is_baseline() const noexcept { return origin != "staged" && origin != "mixed"; }
+    bool only_scatters() const;
 };
 
 // In all that follows `bytes` are those of the vector, where there are blocks those of a rank's blocks together;

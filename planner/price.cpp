@@ -15,10 +15,13 @@ price::price(const link_rows& rows, const samples& ranks, collective what, std::
     : what_(what), limit_(limit), legs_(std::move(legs)) {
     for (const double weight : ranks.weights()) ranks_ += weight;
     for (const leg& each : legs_)
-        for (const auto& p : each.cost->phases) phases_.push_back(p.get());
+        for (const auto& p : each.cost->phases) {
+            phases_.push_back(p.get());
+            network_part_ = std::max(network_part_, p->network_part);
+            largest_part_ = std::max(largest_part_, p->largest_part);
+        }
     find_startups();
     find_busiest_links(rows);
-    find_largest_parts();
     find_busiest_ranks(ranks.count());
 }
 
@@ -48,13 +51,6 @@ void price::find_busiest_links(const link_rows& rows) {
         if (of.time <= busiest.time * (1 + rounding)) continue;
         busiest = {.row = busiest.row, .child = rows.member_of(link), .bytes = of.vectors, .time = of.time};
         link_time_ = std::max(link_time_, busiest.time);
-    }
-}
-
-void price::find_largest_parts() {
-    for (const phase_load* p : phases_) {
-        network_part_ = std::max(network_part_, p->network_part);
-        largest_part_ = std::max(largest_part_, p->largest_part);
     }
 }
 
@@ -109,30 +105,6 @@ double price::messages(double bytes, std::int64_t chunk) const {
             of_chunk += p->ranks[load] * std::max(sent, 1.0);
         }
     return c * of_chunk;
-}
-
-std::vector<link_use> price::link_loads() const {
-    std::map<int, double> sums;
-    for (const phase_load* p : phases_)
-        for (const link_use& l : p->links) sums[l.link] += l.vectors;
-    std::vector<link_use> loads;
-    for (const auto& [link, vectors] : sums) loads.push_back({link, vectors});
-    return loads;
-}
-
-std::pair<double, double> price::messages_of(std::size_t sample) const {
-    const auto count = [](const std::vector<message_load>& list) {
-        double sum = 0;
-        for (const message_load& m : list) sum += m.count;
-        return sum;
-    };
-    std::pair<double, double> sums;
-    for (const phase_load* p : phases_) {
-        const processor_load& load = p->loads[at(p->load_of_sample[sample])];
-        sums.first += count(load.sent);
-        sums.second += count(load.received);
-    }
-    return sums;
 }
 
 // The route that takes a chunk of so many bytes the longest; 0 where there are none.

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "planner/pipeline.hpp"
@@ -41,10 +40,8 @@ public:
     double effort(double bytes, std::int64_t chunk) const;
     /// Messages of all ranks together, in segments; a rank without messages in a phase counts as one.
     double messages(double bytes, std::int64_t chunk) const;
-    /// Vectors through the links above samples, in the whole call.
-    std::vector<link_use> link_loads() const;
-    /// Messages that a sample sends and receives for one chunk.
-    std::pair<double, double> messages_of(std::size_t sample) const;
+    /// Of all stages, in no order: what was counted.
+    const std::vector<const phase_load*>& phases() const noexcept { return phases_; }
     /// The part of the vector in its largest message between nodes, and the largest in any message or stage in memory;
     /// 0: there is none.
     double network_part() const noexcept { return network_part_; }
@@ -54,7 +51,6 @@ public:
 private:
     void find_startups();
     void find_busiest_links(const link_rows& rows);
-    void find_largest_parts();
     void find_busiest_ranks(std::size_t samples);
     double busiest_processor_time(double bytes) const;
     int longest_route(double bytes) const;

@@ -71,13 +71,6 @@ bool differ(const std::vector<double>& parts) {
 
 int largest_group(const tree& shape, std::size_t number) { return std::ranges::max(shape.children()[number]); }
 
-// A rank's blocks stand in scratch memory in the stages' order: all of them are copied there, or back, and its own the
-// other way: 2 (1 + 1/P) vectors read and written.
-double block_accesses(int ranks) { return 2 * (1 + 1.0 / ranks); }
-
-// Where there is one stage, only a rank's own block is copied.
-double own_block_accesses(int ranks) { return 2.0 / ranks; }
-
 }  // namespace
 
 std::string key_of(std::span<const stage> stages) {
@@ -97,15 +90,14 @@ pricer::pricer(const hierarchy& machine, std::shared_ptr<pattern_book> patterns,
       sums_(rows_),
       layouts_(3, layout{{}, {}, group_composer(elements), {}}) {}
 
-// Returns the price of copies that ranks make by themselves, with the innermost stage: a rank reads and writes so many
+// Returns the price of copies that ranks make by themselves, with the innermost stage: they read and write so many
 // vectors.
-template <class Vectors>
-leg pricer::copies(Vectors&& vectors) const {
+leg pricer::copies(double by_root, double by_others) const {
     phase_load p;
     p.slowness.assign(at(machine_.depth()), 1);
     std::vector<processor_load> loads;
     for (const int rank : ranks_.ranks())
-        loads.push_back({{}, {}, static_cast<float>(vectors(rank) * access_time(machine_))});
+        loads.push_back({{}, {}, static_cast<float>((rank == 0 ? by_root : by_others) * access_time(machine_))});
     set_loads(p, std::move(loads), ranks_.weights());
     return {0, 0, std::make_shared<const stage_price>(stage_price{{std::make_shared<const phase_load>(std::move(p))}})};
 }
@@ -152,11 +144,9 @@ const pricer::layout& pricer::lay_out(std::span<const stage> stages, collective 
     return last;
 }
 
-// Returns what the groups of a stage move, as moves_of(layout, group) says. All groups of a domain together have the
-// vector: a group stands for so many others that those of samples have all of it, too. Where the innermost stages have
-// mode root, a member stands for the ranks whose sums it has.
-template <class Moves>
-std::vector<moving_domain> pricer::domains_of(const running_stage& s, Moves&& moves_of) {
+// All groups of a domain together have the vector: a group stands for so many others that those of samples have all of
+// it, too. Where the innermost stages have mode root, a member stands for the ranks whose sums it has.
+std::vector<moving_domain> pricer::domains_of(const running_stage& s, bool down, movement of_group) {
     const layout& l = lay_out(s.stages, s.what);
     const bool all = has_all_groups(s.what);
     const int level = static_cast<int>(s.number);
@@ -184,7 +174,7 @@ std::vector<moving_domain> pricer::domains_of(const running_stage& s, Moves&& mo
                                : ranks_like(*first) * weight_of(ranks_around(l.shape(), roots - 1, *first)) /
                                      ranks_.weights()[at(ranks_.of(*first))];
         of.parts += raw * part;
-        std::optional<moving_group> moves = moves_of(l, g);
+        std::optional<moving_group> moves = (this->*of_group)(s, l, g, down);
         if (!moves || moves->who.size() < 2) continue;
         for (int i = 0; i < moves->who.size(); ++i)
             if (const int rank = moves->who.rank(i); ranks_.of(rank) != samples::none)
@@ -202,25 +192,20 @@ std::vector<moving_domain> pricer::domains_of(const running_stage& s, Moves&& mo
     return made;
 }
 
-std::vector<moving_domain> pricer::movements(const running_stage& s, bool down) {
-    return domains_of(s, [&](const layout& l, const group& g) -> std::optional<moving_group> {
-        const composed_stage& stage = l.groups().stages[s.number];
-        group_move moves = move_of(stage, s.by, s.what, g, down);
-        if (moves.emit == nullptr) return {};
-        const double part = static_cast<double>(moves.who.whole().count()) / static_cast<double>(l.groups().count);
-        const bool goes_around = moves.emit == s.by.up(stage.how) || moves.emit == s.by.down(stage.how);
-        if (s.by.graph == message_graph::node_rings && goes_around) {
-            std::vector<int> nodes = nodes_of(machine_, moves.who.members());
-            const int first = nodes.front();
-            for (int& node : nodes) node -= first;
-            const pattern& how = patterns_->of_rings(nodes, stage.how == mode::root, !down);
-            return moving_group{std::move(moves.who), &how, part};
-        }
-        division d = division_of(moves.who);
-        d.root_adds = moves.root_adds;
-        const pattern& how = patterns_->of(s.by, moves.emit, d);
-        return moving_group{std::move(moves.who), &how, part};
-    });
+std::optional<moving_group> pricer::moved(const running_stage& s, const layout& l, const group& g, bool down) {
+    const composed_stage& stage = l.groups().stages[s.number];
+    group_move moves = move_of(stage, s.by, s.what, g, down);
+    if (moves.emit == nullptr) return {};
+    const double part = static_cast<double>(moves.who.whole().count()) / static_cast<double>(l.groups().count);
+    division d = division_of(moves.who);
+    d.root_adds = moves.root_adds;
+    const bool goes_around = moves.emit == s.by.up(stage.how) || moves.emit == s.by.down(stage.how);
+    if (s.by.graph == message_graph::node_rings && goes_around) {
+        const std::vector<int> nodes = nodes_of(machine_, moves.who.members());
+        for (const int node : nodes) d.nodes.push_back(node - nodes.front());
+    }
+    const pattern& how = patterns_->of(s.by, moves.emit, d);
+    return moving_group{std::move(moves.who), &how, part};
 }
 
 // Blocks go straight to one member, or from it. @param blocks that each other member gives or gets
@@ -235,7 +220,7 @@ moving_group pricer::star(const running_stage& s, const group& g, int center, co
 
 // What members of a group have for one another (schedule/exchange): m of P ranks in the domain that a member stands
 // for, and the elements that it owns, one for each rank.
-std::optional<moving_group> pricer::exchange_of(const running_stage& s, const layout& l, const group& g, bool down) {
+std::optional<moving_group> pricer::exchanged(const running_stage& s, const layout& l, const group& g, bool down) {
     const double all = machine_.ranks();
     std::vector<double> below = ranks_below(l.shape(), s.number, g), owned;
     int of_root = group::no_root, of_first = group::no_root;  // who stands for rank 0, and who owns its element
@@ -256,43 +241,37 @@ std::optional<moving_group> pricer::exchange_of(const running_stage& s, const la
         for (double& m : below) m *= all - m;
         return star(s, g, g.root(), below, down);
     }
-    std::vector<int> gives;
+    division d{.size = g.size()};
     if (g.size() <= policy.told_apart && (differ(below) || differ(owned)))
         for (int i = 0; i < g.size(); ++i)
             for (int j = 0; j < g.size(); ++j)
-                gives.push_back(i == j ? 0 : static_cast<int>(std::lround(below[at(i)] * owned[at(j)])));
+                d.parts.push_back(i == j ? 0 : static_cast<int>(std::lround(below[at(i)] * owned[at(j)])));
     const double of_all = std::accumulate(owned.begin(), owned.end(), 0.0);
     double sum = 0;
     for (int i = 0; i < g.size(); ++i) sum += below[at(i)] * (of_all - owned[at(i)]);
-    return moving_group{g, &patterns_->of_exchange(s.by, g.size(), gives), sum / all};
-}
-
-std::vector<moving_domain> pricer::exchanges(const running_stage& s, bool down) {
-    return domains_of(s, [&](const layout& l, const group& g) { return exchange_of(s, l, g, down); });
+    return moving_group{g, &patterns_->of(s.by, nullptr, d), sum / all / (g.size() - 1)};
 }
 
 // Blocks that pass through one rank of a domain: handed on by it, or given to it.
-std::vector<moving_domain> pricer::handing(const running_stage& s, bool down) {
-    return domains_of(s, [&](const layout& l, const group& g) -> std::optional<moving_group> {
-        return star(s, g, g.root(), ranks_below(l.shape(), s.number, g), down);
-    });
+std::optional<moving_group> pricer::handed_on(const running_stage& s, const layout& l, const group& g, bool down) {
+    return star(s, g, g.root(), ranks_below(l.shape(), s.number, g), down);
 }
 
-phase_load pricer::load(const running_stage& s, bool down, std::span<const moving_domain> domains) {
+std::shared_ptr<const phase_load> pricer::load(const running_stage& s, bool down, movement of_group) {
     const bool at_root = row_of(s.what).has_root() && down == row_of(s.what).up;
     const bool reduces = row_of(s.what).up && !row_of(s.what).has_root();
-    return load_of({.machine = machine_,
-                    .rows = rows_,
-                    .ranks = ranks_,
-                    .what = s.itself(),
-                    .by = s.provider,
-                    .wire = reduces ? s.itself().wire : wire_type::exact,
-                    .down = down,
-                    .one_by_one = row_of(s.what).has_root(),
-                    .all_groups = has_all_groups(s.what),
-                    .from_caller = s.number == 0 && !at_root,
-                    .in_scratch = row_of(s.what).blocks},
-                   domains, sums_);
+    const stage_phase phase{.machine = machine_,
+                            .rows = rows_,
+                            .ranks = ranks_,
+                            .what = s.itself(),
+                            .by = s.provider,
+                            .wire = reduces ? s.itself().wire : wire_type::exact,
+                            .down = down,
+                            .one_by_one = row_of(s.what).has_root(),
+                            .all_groups = has_all_groups(s.what),
+                            .from_caller = s.number == 0 && !at_root,
+                            .in_scratch = row_of(s.what).blocks};
+    return std::make_shared<const phase_load>(load_of(phase, domains_of(s, down, of_group), sums_));
 }
 
 std::shared_ptr<const phase_load> pricer::price_phase(const running_stage& s, bool down) {
@@ -302,27 +281,25 @@ std::shared_ptr<const phase_load> pricer::price_phase(const running_stage& s, bo
         "{} {} {} {} {} {} {} {}", static_cast<int>(how), how == division_by::root ? to_string(s.what) : "",
         handed_over && row_of(s.what).blocks, key_of_groups(s.stages, s.number, s.what), s.by.name,
         to_string(s.provider), to_string(s.itself().wire), down)];
-    if (known == nullptr) known = std::make_shared<const phase_load>(load(s, down, movements(s, down)));
+    if (known == nullptr) known = load(s, down, &pricer::moved);
     return known;
 }
 
 std::shared_ptr<const stage_price> pricer::price_stage(const running_stage& s) {
     stage_price made;
-    const auto add = [&](const std::vector<moving_domain>& domains, bool down) {
-        made.phases.push_back(std::make_shared<const phase_load>(load(s, down, domains)));
-    };
+    const auto add = [&](bool down, movement of_group) { made.phases.push_back(load(s, down, of_group)); };
     const bool in_root = s.itself().how == mode::root;
     if (row_of(s.what).exchange && row_of(s.what).has_root()) {
         const bool down = (s.what == collective::scatter) == (s.stages.front().how == mode::root);
-        add(exchanges(s, down), down);
+        add(down, &pricer::exchanged);
     } else if (row_of(s.what).exchange) {
-        add(exchanges(s, false), false);
-        if (in_root) add(exchanges(s, true), true);
+        add(false, &pricer::exchanged);
+        if (in_root) add(true, &pricer::exchanged);
     } else {
         for (const bool down : {false, true})
             if ((down ? row_of(s.what).down : row_of(s.what).up) || row_of(s.what).has_root())
                 made.phases.push_back(price_phase(s, down));
-        if (in_root && row_of(s.what).blocks) add(handing(s, row_of(s.what).up), row_of(s.what).up);
+        if (in_root && row_of(s.what).blocks) add(row_of(s.what).up, &pricer::handed_on);
     }
     return std::make_shared<const stage_price>(std::move(made));
 }
@@ -345,11 +322,14 @@ std::vector<leg> pricer::legs_of(std::span<const stage> stages,
     return legs;
 }
 
-// Between stages blocks are put together that go to the same rank: all are read and written once in each stage. Where a
-// stage has mode root, one rank does so for the ranks of its domain. To or from a root that is what a domain's ranks
-// have, before each stage but the first; where its ranks share them, all of the root's.
-double pricer::exchange_accesses(collective what, std::span<const stage> stages) {
-    double accesses = own_block_accesses(machine_.ranks());
+// Vectors of blocks that a rank reads and writes. They stand in scratch memory in the stages' order: all of them are
+// copied there, or back, and its own the other way.
+// In an exchange, between stages blocks are put together that go to the same rank: all are read and written once in
+// each stage. Where a stage has mode root, one rank does so for the ranks of its domain. To or from a root that is what
+// a domain's ranks have, before each stage but the first; where its ranks share them, all of the root's.
+double pricer::block_accesses(collective what, std::span<const stage> stages) const {
+    double accesses = 2.0 / machine_.ranks();  // of its own block
+    if (!row_of(what).exchange) return accesses + 2;
     if (stages.size() == 1) return accesses;
     const tree shape = stage_tree(machine_, stages);
     if (!row_of(what).has_root()) {
@@ -370,15 +350,11 @@ double pricer::exchange_accesses(collective what, std::span<const stage> stages)
 price pricer::price_together(collective what, std::span<const stage> stages,
                              std::vector<std::shared_ptr<const stage_price>> costs) {
     std::vector<leg> legs = legs_of(stages, std::move(costs));
-    if (row_of(what).exchange) {
-        const double accesses = exchange_accesses(what, stages);
-        legs.push_back(copies([&](int) { return accesses; }));
-    } else if (row_of(what).blocks) {
-        legs.push_back(copies([&](int) { return block_accesses(machine_.ranks()); }));
-    }
+    const double accesses = row_of(what).blocks ? block_accesses(what, stages) : 0;
+    if (accesses > 0) legs.push_back(copies(accesses, accesses));
     // The root of a broadcast copies its vector to where its peers reach it.
     if (what == collective::broadcast && follows_buffers(stages.front().provider) && !on_gpus(machine_))
-        legs.push_back(copies([](int rank) { return rank == 0 ? 2 : 0; }));
+        legs.push_back(copies(2, 0));
     const auto [least, is_new] = limits_.try_emplace(what);
     if (is_new) least->second = limit(machine_, 1, what);
     return price(rows_, ranks_, what, std::move(legs), least->second);
@@ -408,13 +384,12 @@ std::vector<stage_option> pricer::price_options(std::span<const stage> stages, s
         if ((row_of(what).exchange && a.exchange == nullptr) || (a.provider == provider::nccl && !equal)) return false;
         return available(machine_, s, a) && patterns_->worth_a_look(a, s.how, size);
     };
-    for (const algorithm& a : algorithms()) {
-        if (!is_worth_it(a)) continue;
-        add(a, provider::messages);
-        if (available_over_mpi(machine_, s, a)) add(a, provider::mpi);
-    }
-    for (const algorithm& a : provider_collectives())
-        if (a.provider != provider::mpi && is_worth_it(a)) add(a, a.provider);
+    for (const std::span<const algorithm> rows : {algorithms(), provider_collectives()})
+        for (const algorithm& a : rows) {
+            if (a.provider == provider::mpi || !is_worth_it(a)) continue;
+            add(a, a.provider);
+            if (available_over_mpi(machine_, s, a)) add(a, provider::mpi);
+        }
     return able;
 }
 

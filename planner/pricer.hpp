@@ -83,21 +83,21 @@ private:
     const layout& lay_out(std::span<const stage> stages, collective what);
     std::shared_ptr<const stage_price> price_stage(const running_stage& s);
     std::shared_ptr<const phase_load> price_phase(const running_stage& s, bool down);
-    std::vector<moving_domain> movements(const running_stage& s, bool down);
-    std::vector<moving_domain> exchanges(const running_stage& s, bool down);
-    std::vector<moving_domain> handing(const running_stage& s, bool down);
-    phase_load load(const running_stage& s, bool down, std::span<const moving_domain> domains);
-    template <class Moves>
-    std::vector<moving_domain> domains_of(const running_stage& s, Moves&& moves_of);
-    std::optional<moving_group> exchange_of(const running_stage& s, const layout& l, const group& g, bool down);
+    // What a group does in one direction of a stage: nothing, or one of these.
+    using movement = std::optional<moving_group> (pricer::*)(const running_stage& s, const layout& l, const group& g,
+                                                             bool down);
+    std::optional<moving_group> moved(const running_stage& s, const layout& l, const group& g, bool down);
+    std::optional<moving_group> exchanged(const running_stage& s, const layout& l, const group& g, bool down);
+    std::optional<moving_group> handed_on(const running_stage& s, const layout& l, const group& g, bool down);
     moving_group star(const running_stage& s, const group& g, int center, const std::vector<double>& blocks,
                       bool scatters);
+    std::vector<moving_domain> domains_of(const running_stage& s, bool down, movement of_group);
+    std::shared_ptr<const phase_load> load(const running_stage& s, bool down, movement of_group);
     std::vector<stage_option> price_options(std::span<const stage> stages, std::size_t number, collective what);
     std::vector<leg> legs_of(std::span<const stage> stages,
                              std::vector<std::shared_ptr<const stage_price>> costs) const;
-    double exchange_accesses(collective what, std::span<const stage> stages);
-    template <class Vectors>
-    leg copies(Vectors&& vectors) const;
+    double block_accesses(collective what, std::span<const stage> stages) const;
+    leg copies(double by_root, double by_others) const;
 
     const hierarchy& machine_;
     link_rows rows_;

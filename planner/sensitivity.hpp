@@ -1,8 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
-#include <string>
+#include <optional>
 #include <vector>
 
 #include "planner/figures.hpp"
@@ -29,13 +28,10 @@ struct sensitivity {
     double change() const noexcept { return time < 1 ? 1 / time : time; }
 };
 
-/// Prices the rules of some collectives of a plan with each assumed rate halved and each assumed time doubled: that
-/// changes predictions at least as much as the reverse. Gains are not looked for. Those that change a time most come
-/// first.
-std::vector<sensitivity> time_sensitivities(const plan_data& plan, std::span<const collective> of);
-
-/// Does the same for all collectives of a plan, with each figure halved and doubled, and looks among all candidates for
-/// gains.
-std::vector<sensitivity> sensitivities(const plan_data& plan);
+/// Prices the rules of a plan with each assumed figure halved and doubled. Those that change a time most come first.
+/// @param gains looks for them among all candidates; else rates are only halved and times doubled, which changes
+///              predictions at least as much as the reverse
+/// @param of the one collective whose rules are priced; none: all
+std::vector<sensitivity> sensitivities(const plan_data& plan, bool gains, std::optional<collective> of = {});
 
 }  // namespace terrace::detail

@@ -12,32 +12,12 @@ namespace {
 
 // Returns the number of ranks or domains that each domain of the outermost of these levels joins, or 0 if that differs.
 int group_of(const tree& t, const std::vector<int>& levels) {
+    const auto member = [&](int rank) { return t.domain_of(levels.front() - 1, rank); };
     std::set<int> sizes;
-    for (int d = 0; d < t.domains(levels.back()); ++d) {
-        int first = d, end = d + 1;
-        for (auto l = levels.rbegin(); l != levels.rend(); ++l) {
-            first = t.first_child(*l, first);
-            end = t.first_child(*l, end);
-        }
-        sizes.insert(end - first);
-    }
+    for (int d = 0; d < t.domains(levels.back()); ++d)
+        sizes.insert(member(t.first_rank(levels.back(), d + 1) - 1) - member(t.first_rank(levels.back(), d)) + 1);
     return sizes.size() == 1 ? *sizes.begin() : 0;
 }
-
-}  // namespace
-
-bool has_split(const shape& s) {
-    return std::any_of(s.begin(), s.end(), [](const piece& p) { return p.split; });
-}
-
-piece whole_levels(const tree& t, int first, int last) {
-    piece p;
-    for (int l = first; l <= last; ++l) p.levels.push_back(l);
-    p.group = group_of(t, p.levels);
-    return p;
-}
-
-namespace {
 
 // Returns the first and last level of each unit that may be a stage: a level, with those inside it that join nothing
 // (every domain has one child). Outermost levels that join nothing belong to the last unit.
@@ -104,6 +84,17 @@ private:
 };
 
 }  // namespace
+
+bool has_split(const shape& s) {
+    return std::any_of(s.begin(), s.end(), [](const piece& p) { return p.split; });
+}
+
+piece whole_levels(const tree& t, int first, int last) {
+    piece p;
+    for (int l = first; l <= last; ++l) p.levels.push_back(l);
+    p.group = group_of(t, p.levels);
+    return p;
+}
 
 std::vector<shape> shapes_of(const hierarchy& machine) { return shape_list(machine).run(); }
 

@@ -27,7 +27,8 @@ public:
           ratio_(wire_ratio(phase.wire, sizeof(float))),
           now_(sums.now),
           all_(sums.all),
-          loads_(phase.ranks.count()) {
+          loads_(phase.ranks.count()),
+          memory_(phase.ranks.count()) {
         for (const level& l : machine_.levels) {
             const device_rates r = rates_on(l);
             made_.slowness.push_back(l.bandwidth / r.bandwidth);
@@ -63,21 +64,16 @@ public:
         for (const int link : touched_ever_)
             if (const double vectors = std::exchange(all_[at(link)], 0); phase_.ranks.are_above(link))
                 made_.links.push_back({link, vectors});
-        std::vector<processor_load> loads;
-        for (rank_load& load : loads_) {
-            std::ranges::sort(load.sent);
-            std::ranges::sort(load.received);
-            loads.push_back({std::move(load.sent), std::move(load.received), static_cast<float>(load.memory)});
+        for (std::size_t i = 0; i < loads_.size(); ++i) {
+            std::ranges::sort(loads_[i].sent);
+            std::ranges::sort(loads_[i].received);
+            loads_[i].memory = static_cast<float>(memory_[i]);
         }
-        set_loads(made_, std::move(loads), phase_.ranks.weights());
+        set_loads(made_, std::move(loads_), phase_.ranks.weights());
         return std::move(made_);
     }
 
 private:
-    struct rank_load {
-        std::vector<message_load> sent, received;
-        double memory = 0;  // [s/B]
-    };
     // Which ends of a message are counted.
     struct ends {
         bool from = true, to = true;
@@ -254,9 +250,9 @@ private:
         if (sample == samples::none) return;
         made_.in_memory &= through_memory(machine_, level);
         if (between_nodes(level_at(level).medium)) made_.network_part = std::max(made_.network_part, part);
-        rank_load& load = loads_[at(sample)];
+        processor_load& load = loads_[at(sample)];
         add(sends ? load.sent : load.received, messages(part, level, times));
-        load.memory += part * times * copy_time(level);
+        memory_[at(sample)] += part * times * copy_time(level);
     }
 
     // Adds what passes links. @param top the level at which the ends meet
@@ -341,11 +337,13 @@ private:
     void add_lap(const moving_domain& domain, const step& s) {
         const moving_group& g = domain.front();
         const std::vector<int>& members = g.who.members();
+        if (members.size() <= longest_ring_) return;
+        longest_ring_ = members.size();
         std::vector<int> hops = hops_of(members, true);
         --*std::ranges::find_if(hops, [](int count) { return count > 0; });
         std::vector<std::vector<int>> inside;  // the longest domain of each level
         for (int l = first_level(); l < phase_.what.levels.back(); ++l) inside.push_back(longest_inside(members, l));
-        std::vector<ring_hop> lap;
+        made_.lap.clear();
         double wire = 0;
         const double piece = s.largest / std::max(1, g.how->rings);
         for (int l = 0; l < machine_.depth(); ++l) {
@@ -361,14 +359,8 @@ private:
                          .count = hops[at(l)],
                          .within = {}};
             for (const std::vector<int>& of : inside) hop.within.push_back(of[at(l)]);
-            lap.push_back(std::move(hop));
+            made_.lap.push_back(std::move(hop));
         }
-        const auto count = [](const std::vector<ring_hop>& all) {
-            int sum = 0;
-            for (const ring_hop& h : all) sum += h.count;
-            return sum;
-        };
-        if (count(lap) > count(made_.lap)) made_.lap = std::move(lap);
     }
     std::vector<int> longest_inside(const std::vector<int>& members, int level) const {
         std::span<const int> longest;
@@ -411,6 +403,7 @@ private:
         for (const moving_group& g : domain) {
             const action what = *g.how->handed_over;
             const division d = division_of(g.who);
+            const std::vector<range> shards = shards_of(d);
             const stage_work work(what, std::max(0, d.root), sharing::replicated);
             const provider_stage all = by_nccl ? nccl_stage(what, d) : memory_stage(work, d, phase_.in_scratch);
             startups_ = by_nccl ? nccl_startup(outermost) : all.flag_waits * flag_time(machine_, outermost);
@@ -418,24 +411,18 @@ private:
             for (const auto& [position, sample, ranks_like] : g.sampled) {
                 double work_of = all.moves.reduced[at(position)] * reduce_time(machine_);
                 if (!by_nccl) work_of = accesses(all, position, work.round(0)) * access_time(machine_);
-                loads_[at(sample)].memory += work_of * g.part;
-                const double divided = by_nccl ? g.part / (phase_.what.how == mode::root ? 1 : d.size)
-                                               : g.part * part_of(work.round(0), d, position);
+                memory_[at(sample)] += work_of * g.part;
+                double divided = g.part;  // what it works on
+                if (by_nccl && phase_.what.how != mode::root) divided /= d.size;
+                if (!by_nccl && work.round(0).part != extent::whole)
+                    divided *=
+                        static_cast<double>(shards[at(position)].count()) / static_cast<double>(shards.back().end);
                 made_.largest_part = std::max(made_.largest_part, divided);
                 if (by_nccl && between_nodes(level_at(outermost).medium))
                     made_.network_part = std::max(made_.network_part, divided);
             }
         }
         wire_ = end_step(1);
-    }
-
-    // The part that a member works on.
-    static double part_of(const stage_round& round, const division& d, int member) {
-        if (round.part == extent::whole) return 1;
-        if (d.parts.empty()) return 1.0 / d.size;
-        double whole = 0;
-        for (const int part : d.parts) whole += part;
-        return d.parts[at(member)] / whole;
     }
 
     // Reads and writes of a member's processor, in parts of the group's data. The vector that comes from the caller is
@@ -476,7 +463,7 @@ private:
     void add_work(const moving_domain& domain) {
         for (const moving_group& g : domain)
             for (const auto& [position, sample, ranks_like] : g.sampled) {
-                double& memory = loads_[at(sample)].memory;
+                double& memory = memory_[at(sample)];
                 if (!g.how->handed_over) memory += g.how->reduced_by(position) * g.part * reduce_time(machine_);
                 if (phase_.wire == wire_type::exact) continue;
                 const double own = 1.0 / g.who.size(), others = 1 - own;
@@ -505,9 +492,11 @@ private:
     std::vector<std::pair<int, int>> touched_;  // links that the step uses, and their rows
     std::vector<int> touched_ever_;             // links that any step uses
     std::vector<double> row_times_;             // of the busiest link of each row in the step [s/B]
-    std::vector<rank_load> loads_;              // by sample
+    std::vector<processor_load> loads_;         // by sample
+    std::vector<double> memory_;                // of these, in double precision [s/B]
     phase_load made_;
     double longest_path_ = 0;
+    std::size_t longest_ring_ = 1;  // positions of the ring whose lap it is
     // Of the domain at hand.
     bool adds_ = false;
     double startups_ = 0, wire_ = 0, path_parts_ = 0, path_memory_ = 0;

@@ -13,10 +13,6 @@
 
 namespace terrace::detail {
 
-/// Returns true if data moves at the rates of links, which is all that simulations know: false where the cluster file
-/// has rates of NCCL or MPI for buffers of devices.
-bool moves_by_links(const hierarchy& machine) noexcept;
-
 /// Simulated calls of one collective's candidates. Simulations see what no closed form does: stages of different chunks
 /// that meet on one link and from then on keep step, and ranks that wait for unequal siblings. Only small machines are
 /// simulated, in which that costs next to nothing (planner_policy::most_simulated).
@@ -42,11 +38,6 @@ private:
 
     // The time of a call of which all is simulated.
     std::optional<double> run(const priced_candidate& c, const tuning& how, std::int64_t bytes, double most);
-    // The work of making all ranks' programs beside their steps: each one's composer looks at all ranks, and one takes
-    // an eighth of a step (docs/measurements/planning.md).
-    std::int64_t making() const noexcept;
-
-    std::int64_t scaled_from(collective what, std::int64_t bytes) const;
 
     const hierarchy& machine_;
     bool reproducible_;

@@ -68,8 +68,7 @@ std::pair<int, int> lanes_of(const hierarchy& machine, const priced_candidate& c
     return {policy.lanes, through_memory(machine, 0) ? policy.many_lanes : policy.most_lanes};
 }
 
-}  // namespace
-
+// Returns all lanes and chunks that a candidate may run with, the preferred ones first.
 std::vector<tuning> tunings(const hierarchy& machine, const priced_candidate& c, std::int64_t bytes) {
     const auto size = static_cast<double>(bytes);
     std::vector<std::pair<std::int64_t, pipeline>> chunked;
@@ -82,6 +81,8 @@ std::vector<tuning> tunings(const hierarchy& machine, const priced_candidate& c,
         for (const auto& [chunk, p] : chunked) options.push_back({lanes, chunk, p.time(lanes)});
     return options;
 }
+
+}  // namespace
 
 tuning tune(const hierarchy& machine, const priced_candidate& c, std::int64_t bytes) {
     const std::vector<tuning> options = tunings(machine, c, bytes);

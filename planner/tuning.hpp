@@ -13,15 +13,10 @@ struct tuning {
     std::int64_t chunk = 0;  ///< [B]; 0: the whole vector
     double time = 0;         ///< predicted [s]
     double simulated = 0;    ///< [s]; 0: not simulated
-
-    friend bool operator==(const tuning& a, const tuning& b) { return a.lanes == b.lanes && a.chunk == b.chunk; }
 };
 
-/// Returns all lanes and chunks that a candidate may run with, the preferred ones first. All candidates have the same
-/// choice, so that comparisons are of algorithms and nothing else.
-std::vector<tuning> tunings(const hierarchy& machine, const priced_candidate& c, std::int64_t bytes);
-
-/// Returns the first of them whose predicted time is the least, or nearly so.
+/// Returns the lanes and chunk of the least predicted time, or nearly so. All candidates have the same choice, so that
+/// comparisons are of algorithms and nothing else.
 tuning tune(const hierarchy& machine, const priced_candidate& c, std::int64_t bytes);
 
 /// Returns the rule that runs a candidate so, for up to `bytes`. @param limit of that size [s]

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "planner/planner.hpp"
+#include "planner/bound.hpp"
+#include "planner/figures.hpp"
 
 namespace terrace::detail::bench {
 
@@ -20,7 +21,12 @@ std::optional<double> percent(double limit, double time) {
 
 link_limits::link_limits(const hierarchy& machine, std::vector<std::optional<double>> measured,
                          std::optional<bus_rates> bus)
-    : machine_(machine), measured_(std::move(measured)), bus_(bus) {}
+    : machine_(machine), measured_(std::move(measured)), bus_(bus), passed_(machine) {
+    for (int l = 0; l < machine.depth(); ++l) {
+        const double rate = machine.levels[static_cast<std::size_t>(l)].bandwidth;
+        passed_ = with_figure(std::move(passed_), {figure::fact::bandwidth, l, rate}, goodput(l) / rate);
+    }
+}
 
 std::optional<double> link_limits::percent_of_limit(collective what, std::int64_t bytes, double time) const {
     return percent(limit(machine_, bytes, what), time);
@@ -28,9 +34,7 @@ std::optional<double> link_limits::percent_of_limit(collective what, std::int64_
 
 std::optional<double> link_limits::percent_of_goodput(collective what, std::int64_t bytes, double time) const {
     if (!has_goodput()) return {};
-    return percent(limit(
-                       machine_, bytes, [this](int level) { return goodput(level); }, what),
-                   time);
+    return percent(limit(passed_, bytes, what), time);
 }
 
 std::optional<double> link_limits::percent_of_bus(collective what, std::int64_t bytes, double time) const {

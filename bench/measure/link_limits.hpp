@@ -37,6 +37,7 @@ private:
     const hierarchy& machine_;
     std::vector<std::optional<double>> measured_;
     std::optional<bus_rates> bus_;
+    hierarchy passed_;  // with the rates of percent_of_goodput
 };
 
 }  // namespace terrace::detail::bench

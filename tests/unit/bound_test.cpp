@@ -46,11 +46,6 @@ TEST(bound, depends_on_the_collective) {
     }
 }
 
-TEST(bound, takes_other_rates) {
-    const auto rate = [](int) { return 1e8; };
-    EXPECT_DOUBLE_EQ(limit(network(2), 1'000'000, rate), 0.01);
-}
-
 // On trees it is the bound that all sets of ranks give on any graph: one link is as bad as any set of links.
 TEST(bound, of_allgather_is_the_worst_cut) {
     std::vector<hierarchy> list = machines();

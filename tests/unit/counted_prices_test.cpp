@@ -105,9 +105,22 @@ counted of_price(const hierarchy& h, const candidate& c, collective what) {
     const price cost = pricer(h).price_stages(c.stages, what);
     counted made;
     const double vector = static_cast<double>(elements) * (row_of(what).blocks ? h.ranks() : 1);
-    for (const link_use& l : cost.link_loads()) made.links[l.link] = std::llround(l.vectors * vector);
-    for (int rank = 0; rank < h.ranks(); ++rank)
-        made.messages.push_back(cost.messages_of(static_cast<std::size_t>(rank)));
+    const auto count = [](const std::vector<message_load>& list) {
+        double sum = 0;
+        for (const message_load& m : list) sum += m.count;
+        return sum;
+    };
+    std::map<int, double> links;
+    made.messages.resize(static_cast<std::size_t>(h.ranks()));
+    for (const phase_load* p : cost.phases()) {
+        for (const link_use& l : p->links) links[l.link] += l.vectors;
+        for (std::size_t rank = 0; rank < made.messages.size(); ++rank) {
+            const processor_load& load = p->loads[static_cast<std::size_t>(p->load_of_sample[rank])];
+            made.messages[rank].first += count(load.sent);
+            made.messages[rank].second += count(load.received);
+        }
+    }
+    for (const auto& [link, vectors] : links) made.links[link] = std::llround(vectors * vector);
     return made;
 }
 

@@ -76,9 +76,11 @@ TEST(node_rings, patterns_are_what_programs_do) {
                                           std::vector{0, 0, 0, 0, 1, 1}, std::vector{0, 1, 2}, std::vector{0, 0, 0}})
         for (const mode how : {mode::scatter, mode::root})
             for (const bool down : {false, true}) {
-                const moved real = by_program(down ? rings.down(how) : rings.up(how), nodes);
+                const algorithm::generator emit = down ? rings.down(how) : rings.up(how);
+                const moved real = by_program(emit, nodes);
                 pattern_book patterns;
-                const pattern& said = patterns.of_rings(nodes, how == mode::root, !down);
+                const pattern& said =
+                    patterns.of(rings, emit, {.size = static_cast<int>(nodes.size()), .nodes = nodes});
                 std::map<std::pair<int, int>, double> sent;
                 int startups = 0;
                 for (const exchange& e : said.exchanges) {

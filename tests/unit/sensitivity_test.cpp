@@ -3,7 +3,6 @@
 #include "planner/sensitivity.hpp"
 
 #include <algorithm>
-#include <array>
 
 #include <gtest/gtest.h>
 
@@ -13,8 +12,6 @@ namespace terrace::detail::sensitivity_test {
 namespace {
 
 using fact = figure::fact;
-
-constexpr std::array allreduce_alone{collective::allreduce};
 
 // Two racks of two nodes of 3 ranks, all of it given but for what a test assumes.
 hierarchy given_machine() {
@@ -27,7 +24,7 @@ hierarchy given_machine() {
 TEST(sensitivity, finds_what_is_assumed) {
     hierarchy h = given_machine();
     EXPECT_TRUE(assumed_figures(h).empty());
-    EXPECT_TRUE(sensitivities(make_plan("m", h)).empty());
+    EXPECT_TRUE(sensitivities(make_plan("m", h), true).empty());
     h.levels[2].bandwidth_assumed = true;
     h.levels[1].latency_assumed = true;
     h.processors.reduction = 0;
@@ -57,7 +54,7 @@ TEST(sensitivity, changes_one_figure) {
 TEST(sensitivity, the_bottleneck_comes_first) {
     hierarchy h = given_machine();
     for (level& l : h.levels) l.bandwidth_assumed = true;
-    const std::vector<sensitivity> all = time_sensitivities(make_plan("m", h), allreduce_alone);
+    const std::vector<sensitivity> all = sensitivities(make_plan("m", h), false, collective::allreduce);
     ASSERT_EQ(all.size(), 3U);
     EXPECT_EQ(all[0].of.level, 2);
     EXPECT_NEAR(all[0].change(), 2, 0.05);
@@ -76,7 +73,7 @@ TEST(sensitivity, gains_are_of_plans_made_anew) {
     h.levels[1].latency_assumed = h.levels[2].latency_assumed = h.levels[2].bandwidth_assumed = true;
     const plan_data plan = make_plan("m", h);
     double most = 1;
-    for (const sensitivity& s : sensitivities(plan)) {
+    for (const sensitivity& s : sensitivities(plan, true)) {
         EXPECT_GE(s.gain, 1);
         if (s.choice.empty()) continue;
         most = std::max(most, s.gain);

@@ -3,7 +3,6 @@
 #include "tools/terrace/figure_text.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <string_view>
@@ -67,16 +66,15 @@ std::string name_of(const hierarchy& machine, const figure& f) {
 }
 
 std::string value_text(const figure& f, double factor) {
-    const bool is_rate = f.what == figure::fact::bandwidth || f.what == figure::fact::reduction;
     const double value = factor == 1 ? f.value : rounded(f.value * factor);
-    return is_rate ? format_bandwidth(value) : format_duration(value);
+    return f.is_time() ? format_duration(value) : format_bandwidth(value);
 }
 
 std::string sensitivity_text(const plan_data& plan) {
     table rows("<<<><><<");
     rows.add({"assumed", "", "if it is", "time", "most for", "anew", "most for", "stages of the new plan there"});
     std::size_t listed = 0, others = 0;
-    for (const sensitivity& s : sensitivities(plan)) {
+    for (const sensitivity& s : sensitivities(plan, true)) {
         const bool changes_choice = s.gain > worth_a_line;
         if (s.change() < worth_a_line && !changes_choice) {
             ++others;
@@ -99,8 +97,7 @@ std::string sensitivity_text(const plan_data& plan) {
 }
 
 std::string most_sensitive_text(const plan_data& plan) {
-    const std::array of{collective::allreduce};
-    const std::vector<sensitivity> all = time_sensitivities(plan, of);
+    const std::vector<sensitivity> all = sensitivities(plan, false, collective::allreduce);
     if (all.empty() || all.front().change() < worth_a_line) return {};
     const sensitivity& s = all.front();
     return fmt::format("assumed, and decisive: {}, {}; with {} {} takes {:.2f} times as long (--sensitivity has all)\n",

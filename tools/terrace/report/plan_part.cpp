@@ -79,9 +79,7 @@ json assumptions_json(const plan_data& plan) {
         for (const figure& f : assumed_figures(plan.machine)) all.push_back({name_of(plan.machine, f), value_text(f)});
         return all;
     }
-    std::vector<collective> what;
-    for (const auto& [c, rules] : plan.rules) what.push_back(c);
-    for (const sensitivity& s : time_sensitivities(plan, what))
+    for (const sensitivity& s : sensitivities(plan, false))
         all.push_back({name_of(plan.machine, s.of), value_text(s.of), value_text(s.of, s.factor), ratio_text(s.time, 1),
                        s.change() > 1 ? fmt::format("{} of {}", to_string(s.time_of), format_bytes(s.time_at)) : "-"});
     return all;

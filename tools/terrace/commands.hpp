@@ -41,27 +41,26 @@ struct plan_command {
     int run() const;
 };
 
-/// `terrace explain PLAN [--bytes N] [--collective C] [--svg | --rank R | --connections]`: why a plan does
-/// what it does, for one call; or the program of one rank; or how many others each rank talks to.
+/// `terrace explain PLAN [--bytes N] [--collective C] [--rank R | --connections]`: why a plan does what
+/// it does, for one call; or the program of one rank; or how many others each rank talks to.
 struct explain_command {
     std::filesystem::path plan_file;
     call_options call;
-    bool svg = false;
     std::optional<int> rank;  ///< whose program is printed
     bool connections = false;
 
     int run() const;
 };
 
-/// `terrace simulate PLAN --bytes N [--trace FILE] [--svg FILE]`: a call of all ranks over the machine's links.
+/// `terrace simulate PLAN --bytes N [--trace FILE]`: a call of all ranks over the machine's links.
 struct simulate_command {
     std::filesystem::path plan_file;
     call_options call;
-    std::string origin;                ///< of a baseline to run in place of the plan's rules; empty: those
-    std::filesystem::path trace, svg;  ///< files to write; empty: none
-    bool reproducible = false;         ///< as with options::reproducible
+    std::string origin;           ///< of a baseline to run in place of the plan's rules; empty: those
+    std::filesystem::path trace;  ///< file to write; empty: none
+    bool reproducible = false;    ///< as with options::reproducible
     bool json = false;
-    bool force = false;  ///< replaces files that Terrace did not write
+    bool force = false;  ///< replaces a file that Terrace did not write
 
     int run() const;
 };
@@ -113,10 +112,10 @@ struct report_command {
     int run() const;
 };
 
-/// `terrace topo MACHINE [--json | --yaml | --svg]`: prints a machine.
+/// `terrace topo MACHINE [--json | --yaml]`: prints a machine.
 struct topo_command {
     machine_options machine;
-    bool json = false, yaml = false, svg = false;
+    bool json = false, yaml = false;
 
     int run() const;
 };

@@ -12,7 +12,6 @@
 #include "tools/common/output.hpp"
 #include "tools/common/table.hpp"
 #include "tools/terrace/explain_parts.hpp"
-#include "tools/terrace/picture.hpp"
 #include "tools/terrace/proof.hpp"
 #include "tools/terrace/summary.hpp"
 
@@ -91,32 +90,6 @@ std::string bottleneck(const plan_data& plan, const rule& chosen, const predicti
     return "the lanes: stages of one chunk wait for one another";
 }
 
-// The machine with its links' loads, and the stages over it.
-picture picture_of(const plan_data& plan, const std::string& call, const rule& chosen, const prediction& p,
-                   double limit) {
-    const hierarchy& machine = plan.machine;
-    picture drawn{.machine = machine,
-                  .title = fmt::format("{}: {}", plan.name, call),
-                  .subtitle = fmt::format("predicted {}, limit {} ({} of it), lanes {}", format_duration(p.time),
-                                          format_duration(limit), percent_of_limit(limit, p.time), lanes_text(chosen))};
-    for (const link_cost& l : p.links)
-        drawn.loads.push_back(
-            {fmt::format("{:.3g} MB, {:.0f} %", l.bytes / 1e6, 100 * l.time / p.time), l.time / p.time});
-    const tree shape = stage_tree(machine, chosen.stages);
-    for (std::size_t s = 0; s < chosen.stages.size(); ++s) {
-        const stage& of = chosen.stages[s];
-        const auto sizes = std::minmax_element(shape.children()[s].begin(), shape.children()[s].end());
-        const std::string size = *sizes.first == *sizes.second ? fmt::format("{}", *sizes.first)
-                                                               : fmt::format("{} to {}", *sizes.first, *sizes.second);
-        drawn.stages.push_back({of.levels.front(),
-                                of.levels.back(),
-                                {fmt::format("{}. {}", s + 1, stage_text(machine, of)), "domains of " + size,
-                                 fmt::format("a chunk takes {}", format_duration(p.stages[s].time)),
-                                 fmt::format("{} of it start-ups", format_duration(p.stages[s].latency))}});
-    }
-    return drawn;
-}
-
 // The program of a rank for the first chunk.
 void print_program(const plan_data& plan, collective what, const rule& chosen, std::int64_t bytes, int rank) {
     const hierarchy& machine = plan.machine;
@@ -151,11 +124,6 @@ int explain_command::run() const {
     at_size.predicted = p.time;
     at_size.limit = limit(plan.machine, bytes, what);
 
-    if (svg) {
-        const std::string title = fmt::format("{} of {}", call.collective, format_bytes(bytes));
-        say_text(draw_svg(picture_of(plan, title, chosen, p, at_size.limit)));
-        return 0;
-    }
     say("{}: {} of {} over {} ({})\n{}\n", plan.name, call.collective, format_bytes(bytes), ranks_text(plan.machine),
         shape_text(plan.machine.shape), rates_text(plan.machine));
     say("runs by the rule up to {}: {}\n", bound_text(chosen.up_to), describe(plan.machine, chosen.stages));

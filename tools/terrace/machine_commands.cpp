@@ -16,14 +16,11 @@ void add_topo(command_list& commands) {
         commands.add<topo_command>("topo", "Print a machine: levels and rates, what ranks run on, their NICs");
     add_machine_options(command, a.machine);
     CLI::Option* json = command.add_flag("--json", a.json, "print a tree of objects as JSON");
-    CLI::Option* yaml =
-        command.add_flag("--yaml", a.yaml, "print a cluster file with the same levels, to be edited")->excludes(json);
-    command.add_flag("--svg", a.svg, "print a picture (SVG)")->excludes(json)->excludes(yaml);
+    command.add_flag("--yaml", a.yaml, "print a cluster file with the same levels, to be edited")->excludes(json);
     command.footer(
         "Examples:\n"
         "  terrace topo cluster.yaml\n"
         "  terrace topo node.xml --json\n"
-        "  terrace topo cluster.yaml --svg\n"
         "  terrace topo node.xml --network topology.conf --hosts 'tux[0-3,7]'\n"
         "  terrace topo \"package:2 core:4\"");
 }

@@ -61,13 +61,10 @@ void add_explain(command_list& commands) {
         commands.add<explain_command>("explain", "Say why a plan does what it does, for one message size");
     add_plan_option(command, a.plan_file);
     add_call_options(command, a.call);
-    CLI::Option* svg = command.add_flag("--svg", a.svg, "print a picture: the machine, its links' loads, the stages");
     CLI::Option* rank =
         command.add_option("--rank", a.rank, "print the program of this rank: its instructions for the first chunk")
-            ->check(CLI::NonNegativeNumber)
-            ->excludes(svg);
+            ->check(CLI::NonNegativeNumber);
     command.add_flag("--connections", a.connections, "print how many ranks each one exchanges messages with")
-        ->excludes(svg)
         ->excludes(rank);
     command.footer(
         "Examples:\n"
@@ -75,8 +72,7 @@ void add_explain(command_list& commands) {
         "  terrace explain cluster.plan.yaml --bytes 8K\n"
         "  terrace explain cluster.plan.yaml --collective broadcast\n"
         "  terrace explain cluster.plan.yaml --bytes 4K --rank 0\n"
-        "  terrace explain cluster.plan.yaml --connections\n"
-        "  terrace explain cluster.plan.yaml --svg");
+        "  terrace explain cluster.plan.yaml --connections");
 }
 
 void add_simulate(command_list& commands) {
@@ -93,13 +89,12 @@ void add_simulate(command_list& commands) {
                      "reduce by one tree over the ranks, as options::reproducible does");
     command.add_flag("--json", a.json, "print the result as JSON");
     add_output(command, "--trace", a.trace, "write what ranks and links do as a Chrome trace (JSON) to this file");
-    add_output(command, "--svg", a.svg, "draw stages and link loads over time to this file");
     add_force(command, a.force);
     command.footer(
         "Examples:\n"
         "  terrace simulate cluster.plan.yaml --bytes 8M\n"
         "  terrace simulate cluster.plan.yaml --bytes 8M --algorithm flat-ring\n"
-        "  terrace simulate cluster.plan.yaml --bytes 8M --svg timeline.svg --trace trace.json");
+        "  terrace simulate cluster.plan.yaml --bytes 8M --trace trace.json");
 }
 
 void add_verify(command_list& commands) {

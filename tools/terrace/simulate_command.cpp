@@ -24,7 +24,7 @@
 #include "tools/common/table.hpp"
 #include "tools/terrace/proof.hpp"
 #include "tools/terrace/summary.hpp"
-#include "tools/terrace/timeline.hpp"
+#include "tools/terrace/trace.hpp"
 
 namespace terrace::detail {
 
@@ -174,7 +174,6 @@ std::string fitting_size(const plan_data& plan, collective what, std::int64_t by
 
 int simulate_command::run() const {
     expect_replaceable(trace, {plan_file}, force);
-    expect_replaceable(svg, {plan_file, trace}, force);
     plan_data plan = read_runnable_plan(plan_file);
     const hierarchy& machine = plan.machine;
     const collective what = call.what();
@@ -199,12 +198,6 @@ int simulate_command::run() const {
         if (!json)
             say("trace of {} of {} ranks: {} (open it in https://ui.perfetto.dev)\n", ranks, machine.ranks(),
                 trace.string());
-    }
-    if (!svg.empty()) {
-        const std::string title = fmt::format("{}: {} of {}, {}", plan.name, call.collective, format_bytes(bytes),
-                                              describe(machine, how.stages));
-        write_output(svg, timeline_svg(machine, how, s, title));
-        if (!json) say("timeline: {}\n", svg.string());
     }
     return 0;
 }

@@ -21,6 +21,7 @@
 #include "schedule/slice.hpp"
 #include "tools/terrace/figure_text.hpp"
 #include "tools/terrace/summary.hpp"
+#include "tools/terrace/trace.hpp"
 
 namespace terrace::detail {
 
@@ -166,16 +167,13 @@ json timeline_json(const hierarchy& machine, const simulation& s) {
     }
     const link_rows rows(machine);
     json links = json::array();
-    for (int row = 0; row < rows.count(); ++row) {
-        const link_load* busiest = nullptr;
-        for (const link_load& l : s.links)
-            if (l.row == row && (busiest == nullptr || l.bytes > busiest->bytes)) busiest = &l;
+    for (const link_load* busiest : busiest_links(machine, s)) {
         if (busiest == nullptr) continue;
         json history = json::array();
         const double full = busiest->rate * s.interval;
         for (std::size_t i = 0; i < busiest->history.size() && static_cast<double>(i) * s.interval < s.time; ++i)
             history.push_back(std::round(100 * std::min(1.0, busiest->history[i] / full)));
-        links.push_back({{"name", rows.text(row)},
+        links.push_back({{"name", rows.text(busiest->row)},
                          {"rate", format_bandwidth(busiest->rate)},
                          {"child", busiest->child},
                          {"busy", s.time > 0 ? std::round(100 * busiest->bytes / busiest->rate / s.time) : 0},

@@ -6,8 +6,8 @@
 
 #include "bench/device/gpu.hpp"
 #include "bench/measure/world.hpp"
-#include "bench/report/progress.hpp"
 #include "machine/hierarchy.hpp"
+#include "tools/common/progress.hpp"
 
 namespace terrace::detail::bench {
 

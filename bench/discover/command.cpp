@@ -19,10 +19,10 @@
 #include "bench/discover/prober.hpp"
 #include "bench/measure/mpi_backend.hpp"
 #include "bench/measure/reduction_rate.hpp"
-#include "bench/report/progress.hpp"
 #include "machine/hierarchy_yaml.hpp"
 #include "tools/common/import_child.hpp"
 #include "tools/common/output_file.hpp"
+#include "tools/common/progress.hpp"
 #include "topology/formats/cluster.hpp"
 
 namespace terrace::detail::bench {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "bench/measure/world.hpp"
-#include "bench/report/progress.hpp"
 #include "bench/settings.hpp"
+#include "tools/common/progress.hpp"
 #include "topology/model.hpp"
 
 namespace terrace::detail::bench {

@@ -11,8 +11,8 @@
 #include "bench/measure/memory.hpp"
 #include "bench/measure/world.hpp"
 #include "bench/report/figures.hpp"
-#include "bench/report/progress.hpp"
 #include "bench/settings.hpp"
+#include "tools/common/progress.hpp"
 
 namespace terrace::detail::bench {
 

@@ -8,12 +8,13 @@
 
 #include <fmt/format.h>
 
-namespace terrace::detail::bench {
+namespace terrace::detail {
 
 /// One line on stderr that is overwritten. Silent unless `wanted` or a terminal shows it.
 class progress {
 public:
-    progress(bool speaks, bool wanted) : on_(speaks && (wanted || isatty(STDERR_FILENO) == 1)) {}
+    explicit progress(bool speaks = true, bool wanted = false)
+        : on_(speaks && (wanted || isatty(STDERR_FILENO) == 1)) {}
     progress(const progress&) = delete;
     progress& operator=(const progress&) = delete;
     ~progress() { clear(); }
@@ -45,4 +46,4 @@ private:
     std::chrono::steady_clock::time_point last_{};
 };
 
-}  // namespace terrace::detail::bench
+}  // namespace terrace::detail

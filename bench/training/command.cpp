@@ -11,7 +11,6 @@
 #include "api/environment.hpp"
 #include "bench/measure/processor_time.hpp"
 #include "bench/report/figures.hpp"
-#include "bench/report/progress.hpp"
 #include "bench/training/bound.hpp"
 #include "bench/training/report.hpp"
 #include "bench/training/trainer.hpp"
@@ -19,6 +18,7 @@
 #include "planner/planner.hpp"
 #include "schedule/compose.hpp"
 #include "tools/common/output_file.hpp"
+#include "tools/common/progress.hpp"
 
 namespace terrace::detail::bench {
 

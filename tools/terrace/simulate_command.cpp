@@ -1,10 +1,7 @@
 #include "tools/terrace/commands.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <bit>
-#include <chrono>
 #include <map>
 #include <numeric>
 #include <utility>
@@ -21,6 +18,7 @@
 #include "planner/simulate/simulate.hpp"
 #include "tools/common/output.hpp"
 #include "tools/common/output_file.hpp"
+#include "tools/common/progress.hpp"
 #include "tools/common/table.hpp"
 #include "tools/terrace/proof.hpp"
 #include "tools/terrace/summary.hpp"
@@ -29,25 +27,6 @@
 namespace terrace::detail {
 
 namespace {
-
-// On a terminal, how far a long simulation is.
-class progress_line {
-public:
-    ~progress_line() {
-        if (shown_) fmt::print(stderr, "\r{:40}\r", "");
-    }
-    void show(double part) {
-        if (isatty(STDERR_FILENO) == 0 || std::chrono::steady_clock::now() < next_) return;
-        next_ = std::chrono::steady_clock::now() + std::chrono::milliseconds(200);
-        shown_ = true;
-        fmt::print(stderr, "\rsimulated {:3.0f} %", 100 * part);
-        std::fflush(stderr);
-    }
-
-private:
-    std::chrono::steady_clock::time_point next_ = std::chrono::steady_clock::now() + std::chrono::seconds(1);
-    bool shown_ = false;
-};
 
 std::string percent(double part, double whole) { return whole > 0 ? fmt::format("{:.0f} %", 100 * part / whole) : "-"; }
 
@@ -183,8 +162,10 @@ int simulate_command::run() const {
     simulation_options how_simulated{.slot_bytes = slot_bytes(plan), .reproducible = reproducible};
     simulation s;
     try {
-        progress_line line;
-        how_simulated.progress = [&](double part) { line.show(part); };
+        terrace::detail::progress shown;
+        how_simulated.progress = [&](double part) {
+            shown.show([&] { return fmt::format("simulated {:3.0f} %", 100 * part); });
+        };
         s = simulate(machine, how, what, bytes, how_simulated);
     } catch (const plan_error& e) {
         throw plan_error(e.what() + fitting_size(plan, what, bytes, how_simulated));

@@ -1,15 +1,12 @@
 #include "tools/terrace/commands.hpp"
 
-#include <unistd.h>
-
-#include <cstdio>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <terrace/error.hpp>
 
 #include "tools/common/output.hpp"
+#include "tools/common/progress.hpp"
 #include "tools/terrace/proof.hpp"
 
 namespace terrace::detail {
@@ -18,20 +15,6 @@ namespace {
 
 // Instructions that are proved whole where nothing else is asked for: well under a minute.
 constexpr std::int64_t whole_budget = 4'000'000;
-
-// One line that is written over, for a person who waits.
-class progress {
-public:
-    void show(std::size_t done, std::size_t all, const std::string& what) const {
-        if (terminal_) fmt::print(stderr, "\r\033[K{}/{} {}", done + 1, all, what), std::fflush(stderr);
-    }
-    void clear() const {
-        if (terminal_) fmt::print(stderr, "\r\033[K"), std::fflush(stderr);
-    }
-
-private:
-    bool terminal_ = ::isatty(STDERR_FILENO) == 1;
-};
 
 }  // namespace
 
@@ -63,12 +46,12 @@ int verify_command::run() const {
     if (const export_format* format = find_read_format(plan_file)) return prove_export(*format);
     const plan_data plan = read_runnable_plan(plan_file);
     const std::vector<claim> claims = claims_of(plan, count);
-    const progress line;
+    progress line;
     std::int64_t spent = 0;
     std::size_t proved_whole = 0;
     group_proof groups;
     for (std::size_t i = 0; i < claims.size(); ++i) {
-        line.show(i, claims.size(), describe(plan, claims[i]));
+        line.show([&] { return fmt::format("{}/{} {}", i + 1, claims.size(), describe(plan, claims[i])); });
         const std::int64_t work = whole ? 0 : work_of(plan, claims[i]);
         const bool fits = spent + work <= whole_budget;
         if (fits) spent += work, ++proved_whole;

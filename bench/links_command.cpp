@@ -61,9 +61,8 @@ int report_links(const world& w, const links_settings& s, const topology& before
     const std::string origin = fmt::format("# Measured by terrace-bench {} --links, {}, {}, hosts: {}{}.\n", version(),
                                            now_text(), w.library(), w.host_count(), how);
     say(w, origin + links_text(before.machine, found, after.machine));
-    w.together([&] {
-        if (w.first() && !s.output_file.empty()) write_output(s.output_file, origin + write_cluster(after));
-        return true;
+    w.on_first([&] {
+        if (!s.output_file.empty()) write_output(s.output_file, origin + write_cluster(after));
     });
     if (!is_printed(s.output_file)) say(w, fmt::format("written: {}\n", s.output_file.string()));
     return fine;
@@ -87,10 +86,7 @@ int measure_links(const world& w, const links_settings& s) {
 }
 
 int describe_cluster(const world& w, const detect_settings& s) {
-    w.together([&] {
-        if (w.first()) expect_replaceable(s.output_file, {}, s.force);
-        return true;
-    });
+    w.on_first([&] { expect_replaceable(s.output_file, {}, s.force); });
     progress shown(w.first(), s.progress);
     shown.now(fmt::format("describing {} {}", w.host_count(), w.host_count() == 1 ? "host" : "hosts"));
     const detected found = detect(w);
@@ -108,10 +104,7 @@ int describe_cluster(const world& w, const detect_settings& s) {
     }
     shown.clear();
     const std::string file = s.measure ? origin + write_cluster(t) : origin + rates + write_cluster(t);
-    w.together([&] {
-        if (w.first()) write_output(s.output_file, file);
-        return true;
-    });
+    w.on_first([&] { write_output(s.output_file, file); });
     if (!is_printed(s.output_file))
         say(w,
             fmt::format("{}{}written: {}\n", describe_text(t), s.measure ? "\n" + rates : "", s.output_file.string()));

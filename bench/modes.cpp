@@ -192,10 +192,7 @@ std::vector<std::shared_ptr<CLI::App>> mode_pages() {
 std::string now_text() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))); }
 
 void say(const world& w, const std::string& text) {
-    w.together([&] {
-        if (w.first()) say_text(text);
-        return true;
-    });
+    w.on_first([&] { say_text(text); });
 }
 
 }  // namespace terrace::detail::bench

@@ -23,7 +23,6 @@ inline constexpr int most_iterations = 200;  // or the fewest, where they are mo
 struct settings {
     std::filesystem::path plan_file;
     std::filesystem::path json_file;  ///< results for programs; empty: none
-    std::filesystem::path csv_file;   ///< the same as a table of text; empty: none
     bool force = false;               ///< replaces files that Terrace did not write
     bool wide = false;                ///< all columns
     std::vector<collective> collectives{collective::allreduce};

@@ -36,8 +36,7 @@ constexpr int something_wrong = 1, bad_input = 2;
 // What can be wrong with the input shows here, on all ranks or none.
 plan load(const world& w, const settings& s) {
     return w.together([&] {
-        for (const std::filesystem::path& file : {s.json_file, s.csv_file})
-            if (w.first()) expect_replaceable(file, {s.plan_file}, s.force);
+        if (w.first()) expect_replaceable(s.json_file, {s.plan_file}, s.force);
         plan p = plan::load(s.plan_file);
         check_runnable(data_of(p));
         for (const collective what : s.collectives) {
@@ -140,11 +139,8 @@ int compare(const world& w, const settings& s) {
         if (what != s.collectives.front()) backends = make_backends(under, what, all.absent);
         compare(w, under, *where, what, std::exchange(backends, {}), shown, all);
     }
-    w.together([&] {
-        if (!w.first()) return true;
+    w.on_first([&] {
         if (!s.json_file.empty()) write_output(s.json_file, to_json(under, all.rows, all.absent));
-        if (!s.csv_file.empty()) write_output(s.csv_file, to_csv(under, all.rows));
-        return true;
     });
     const auto exact = [](const row& r) { return r.wrong.value_or(0) == 0; };
     return std::all_of(all.rows.begin(), all.rows.end(), exact) ? fine : something_wrong;

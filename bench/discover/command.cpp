@@ -167,9 +167,8 @@ int discover_machine(const world& w, const discover_settings& s) {
     } else {
         net.answer();
     }
-    w.together([&] {
-        if (w.first() && !s.output_file.empty() && !r.file.empty()) write_output(s.output_file, r.file);
-        return true;
+    w.on_first([&] {
+        if (!s.output_file.empty() && !r.file.empty()) write_output(s.output_file, r.file);
     });
     // What is printed as a file stays one: the rest becomes comments.
     if (s.output_file.empty()) say(w, s.compare_file.empty() ? commented(r.text) + r.file : r.text);

@@ -60,6 +60,15 @@ public:
         return std::move(*result);
     }
 
+    /// Runs `part` on the first rank alone. If it throws, so do all ranks, as above.
+    template <class Part>
+    void on_first(Part part) const {
+        together([&] {
+            if (first()) part();
+            return true;
+        });
+    }
+
     /// What is wrong where the launcher has started more processes than there are ranks; empty: nothing. Not
     /// collective.
     virtual std::string trouble_of_launch(int /*launched*/) const { return {}; }

@@ -47,9 +47,6 @@ std::string heading_text(const conditions& c, collective what, std::span<const a
 std::string rows_text(const conditions& c, std::span<const row> rows);
 std::string verdict_text(const conditions& c, collective what, std::span<const row> rows);
 
-/// Rows as comma-separated values, with a heading; columns are named as in JSON.
-std::string to_csv(const conditions& c, std::span<const row> rows);
-
 /// For programs: everything, as a JSON object.
 std::string to_json(const conditions& c, std::span<const row> rows, std::span<const absence> absent);
 

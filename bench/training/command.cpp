@@ -119,9 +119,8 @@ int measure_training(const world& w, const training_settings& s) {
     shown.clear();
     const training_conditions under{w, s, p, model, how.rounds_on_wire, now_text()};
     say(w, to_text(under, rows));
-    w.together([&] {
-        if (w.first() && !s.json_file.empty()) write_output(s.json_file, to_json(under, rows));
-        return true;
+    w.on_first([&] {
+        if (!s.json_file.empty()) write_output(s.json_file, to_json(under, rows));
     });
     const bool right = std::all_of(rows.begin(), rows.end(), [](const auto& r) { return r.wrong.value_or(0) == 0; });
     return right ? fine : wrong_results;

@@ -46,7 +46,8 @@ private:
 };
 
 // He et al., Deep Residual Learning for Image Recognition; strides are in the 3 x 3 convolutions.
-training_model resnet(std::string_view name, std::array<int, 4> blocks) {
+training_model resnet50(std::string_view name) {
+    constexpr std::array blocks{3, 4, 6, 3};
     network n(name);
     n.convolution("conv1", 3, 64, 7, 112);
     n.norm("bn1", 64);
@@ -71,41 +72,6 @@ training_model resnet(std::string_view name, std::array<int, 4> blocks) {
         }
     }
     n.linear("fc", in, 1000, images);
-    return std::move(n).made();
-}
-
-// Szegedy et al., Going Deeper with Convolutions; with batch normalisation, without auxiliary classifiers, and with
-// 3 x 3 convolutions in place of 5 x 5 ones, as PyTorch's.
-training_model googlenet(std::string_view name) {
-    network n(name);
-    const auto unit = [&](const std::string& what, std::int64_t in, std::int64_t out, int kernel, int size) {
-        n.convolution(what + ".conv", in, out, kernel, size);
-        n.norm(what + ".bn", out);
-    };
-    unit("conv1", 3, 64, 7, 112);
-    unit("conv2", 64, 64, 1, 56);
-    unit("conv3", 64, 192, 3, 56);
-    struct inception {
-        const char* name;
-        int size;
-        std::int64_t in, one, reduce3, three, reduce5, five, pool;
-    };
-    constexpr inception all[] = {
-        {"3a", 28, 192, 64, 96, 128, 16, 32, 32},     {"3b", 28, 256, 128, 128, 192, 32, 96, 64},
-        {"4a", 14, 480, 192, 96, 208, 16, 48, 64},    {"4b", 14, 512, 160, 112, 224, 24, 64, 64},
-        {"4c", 14, 512, 128, 128, 256, 24, 64, 64},   {"4d", 14, 512, 112, 144, 288, 32, 64, 64},
-        {"4e", 14, 528, 256, 160, 320, 32, 128, 128}, {"5a", 7, 832, 256, 160, 320, 32, 128, 128},
-        {"5b", 7, 832, 384, 192, 384, 48, 128, 128}};
-    for (const inception& i : all) {
-        const std::string block = fmt::format("inception{}", i.name);
-        unit(block + ".branch1", i.in, i.one, 1, i.size);
-        unit(block + ".branch2.0", i.in, i.reduce3, 1, i.size);
-        unit(block + ".branch2.1", i.reduce3, i.three, 3, i.size);
-        unit(block + ".branch3.0", i.in, i.reduce5, 1, i.size);
-        unit(block + ".branch3.1", i.reduce5, i.five, 3, i.size);
-        unit(block + ".branch4.1", i.in, i.pool, 1, i.size);
-    }
-    n.linear("fc", 1024, 1000, images);
     return std::move(n).made();
 }
 
@@ -151,20 +117,13 @@ training_model gpt2(std::string_view name) {
     return std::move(n).made();
 }
 
-training_model resnet50(std::string_view name) { return resnet(name, {3, 4, 6, 3}); }
-training_model resnet152(std::string_view name) { return resnet(name, {3, 8, 36, 3}); }
-
 struct row_of_network {
     std::string_view name;
     training_model (*make)(std::string_view name);
 };
-constexpr std::array<row_of_network, 5> networks{{{"resnet50", resnet50},
-                                                  {"resnet152", resnet152},
-                                                  {"bert-large", bert_large},
-                                                  {"googlenet", googlenet},
-                                                  {"gpt2", gpt2}}};
-constexpr std::array<std::string_view, networks.size()> network_names{
-    networks[0].name, networks[1].name, networks[2].name, networks[3].name, networks[4].name};
+constexpr std::array<row_of_network, 3> networks{{{"resnet50", resnet50}, {"bert-large", bert_large}, {"gpt2", gpt2}}};
+constexpr std::array<std::string_view, networks.size()> network_names{networks[0].name, networks[1].name,
+                                                                      networks[2].name};
 
 }  // namespace
 

@@ -24,11 +24,7 @@ TEST(training_model, networks_are_as_published) {
         const char* name;
         std::size_t gradients;
         std::int64_t parameters;
-    } published[] = {{"resnet50", 161, 25'557'032},
-                     {"resnet152", 467, 60'192'808},
-                     {"bert-large", 391, 335'141'888},
-                     {"googlenet", 173, 6'624'904},
-                     {"gpt2", 148, 124'439'808}};
+    } published[] = {{"resnet50", 161, 25'557'032}, {"bert-large", 391, 335'141'888}, {"gpt2", 148, 124'439'808}};
     ASSERT_EQ(std::size(published), built_in_models().size());
     for (const auto& each : published) {
         const training_model m = built_in_model(each.name);
@@ -125,7 +121,7 @@ TEST(training_settings, refuse_what_means_nothing) {
         words.insert(words.begin(), {"terrace-bench", "--training"});
         return std::get<answer>(parse_training_settings(static_cast<int>(words.size()), words.data())).text;
     };
-    EXPECT_NE(refusal({"alexnet", "--plan", "p"}).find("give a file of layers, or one of resnet50, resnet152"),
+    EXPECT_NE(refusal({"alexnet", "--plan", "p"}).find("give a file of layers, or one of resnet50, bert-large"),
               std::string::npos);
     for (const char* ratio : {"0", "1/0", "-1", "x", "1/4x", "1/"})
         EXPECT_NE(refusal({"gpt2", "--plan", "p", "--scale", ratio}).find("is no ratio above 0"), std::string::npos)

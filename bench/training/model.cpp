@@ -1,7 +1,6 @@
 #include "bench/training/model.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <fstream>
 #include <optional>
@@ -9,6 +8,8 @@
 #include <fmt/format.h>
 
 #include <terrace/error.hpp>
+
+#include "base/text_parts.hpp"
 
 namespace terrace::detail::bench {
 
@@ -21,25 +22,14 @@ std::string_view trimmed(std::string_view text) {
     return text.substr(begin, text.find_last_not_of(blank) - begin + 1);
 }
 
-template <class Number>
-std::optional<Number> number_in(std::string_view text) {
-    Number value{};
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size() || value < 0) return {};
-    return value;
-}
-
 model_layer layer_of(std::string_view line, const std::string& file, int number) {
-    std::vector<std::string_view> fields;
-    for (std::size_t begin = 0; begin <= line.size();) {
-        const std::size_t end = std::min(line.find(',', begin), line.size());
-        fields.push_back(trimmed(line.substr(begin, end - begin)));
-        begin = end + 1;
-    }
-    const auto parameters = fields.size() == 4 ? number_in<std::int64_t>(fields[1]) : std::nullopt;
-    const auto forward = fields.size() == 4 ? number_in<double>(fields[2]) : std::nullopt;
-    const auto backward = fields.size() == 4 ? number_in<double>(fields[3]) : std::nullopt;
-    if (!parameters || *parameters == 0 || !forward || !backward || !std::isfinite(*forward + *backward))
+    std::vector<std::string_view> fields = split_at(',', line);
+    fields.resize(std::max<std::size_t>(fields.size(), 4));
+    for (std::string_view& field : fields) field = trimmed(field);
+    const auto parameters = as_number<std::int64_t>(fields[1]);
+    const auto forward = as_number<double>(fields[2]), backward = as_number<double>(fields[3]);
+    const auto is_time = [](const auto& ms) { return ms && *ms >= 0 && std::isfinite(*ms); };
+    if (fields.size() > 4 || !parameters || *parameters < 1 || !is_time(forward) || !is_time(backward))
         throw input_error(file, number, 1,
                           "no layer; write: name, parameters, forward ms, backward ms, as in: conv1, 9408, 0.4, 0.8");
     return {std::string(fields[0]), *parameters, *forward / 1e3, *backward / 1e3};

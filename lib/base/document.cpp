@@ -1,7 +1,6 @@
 #include "base/document.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <sstream>
@@ -18,6 +17,7 @@
 
 #include "base/edit_distance.hpp"
 #include "base/text_check.hpp"
+#include "base/text_parts.hpp"
 #include "base/units.hpp"
 #include "base/yaml_advice.hpp"
 
@@ -216,11 +216,10 @@ const std::string& document::text() const {
 
 std::int64_t document::integer(std::int64_t low, std::int64_t high) const {
     const std::string& digits = text();
-    std::int64_t number = 0;
-    const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-    if (failure != std::errc{} || end != digits.data() + digits.size() || number < low || number > high)
+    const auto number = as_number<std::int64_t>(digits);
+    if (!number || *number < low || *number > high)
         fail(fmt::format("\"{}\" is not an integer from {} to {}", digits, low, high));
-    return number;
+    return *number;
 }
 
 double document::bandwidth() const {

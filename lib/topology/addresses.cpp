@@ -9,6 +9,7 @@
 #include <terrace/error.hpp>
 
 #include "base/letters.hpp"
+#include "base/text_parts.hpp"
 #include "machine/hierarchy_yaml.hpp"
 #include "topology/formats/placed_nodes.hpp"
 
@@ -17,12 +18,8 @@ namespace terrace::detail {
 namespace {
 
 std::vector<std::string> parts_of(std::string_view text) {
-    std::vector<std::string> parts;
-    for (std::size_t end = 0; end != text.npos; text.remove_prefix(end == text.npos ? 0 : end + 1)) {
-        end = text.find('.');
-        parts.emplace_back(text.substr(0, end));
-    }
-    return parts;
+    const std::vector<std::string_view> parts = split_at('.', text);
+    return {parts.begin(), parts.end()};
 }
 
 bool can_name_level(std::string_view name) {

@@ -1,7 +1,6 @@
 #include "topology/restrict.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <span>
 #include <unordered_map>
 #include <unordered_set>
@@ -13,6 +12,7 @@
 #include "base/document.hpp"
 #include "base/hosts.hpp"
 #include "base/text_check.hpp"
+#include "base/text_parts.hpp"
 #include "machine/hierarchy_yaml.hpp"
 #include "topology/words.hpp"
 
@@ -36,23 +36,16 @@ std::vector<job_host> parse_hostfile(std::string_view text, const std::string& f
     check_text(text, file);
     std::vector<job_host> hosts;
     host_places index;
-    int line = 0;
-    for (std::size_t start = 0; start < text.size();) {
-        ++line;
-        const std::size_t end = std::min(text.find('\n', start), text.size());
-        std::string_view content = text.substr(start, end - start);
-        start = end + 1;
+    for_each_line(text, [&](std::string_view content, int line) {
         const std::vector<word> words = words_of(content.substr(0, content.find('#')), line);
-        if (words.empty()) continue;
+        if (words.empty()) return;
         int column = words.front().column;
         const auto fail = [&](const std::string& message) { throw input_error(file, line, column, message); };
         std::optional<int> slots;
         const auto set_slots = [&](std::string_view number) {
-            int n = 0;
-            const auto [stop, failure] = std::from_chars(number.data(), number.data() + number.size(), n);
-            if (failure != std::errc{} || stop != number.data() + number.size() || n < 1 || n > max_ranks)
+            slots = as_number<int>(number);
+            if (!slots || *slots < 1 || *slots > max_ranks)
                 fail(fmt::format("\"{}\" is not a number of slots from 1 to {}", number, max_ranks));
-            slots = n;
         };
         std::string_view list = words.front().key;
         if (words.front().value) fail("the line begins with no host; write one, and if need be slots=N behind it");
@@ -73,7 +66,7 @@ std::vector<job_host> parse_hostfile(std::string_view text, const std::string& f
         } catch (const usage_error& e) {
             fail(e.what());
         }
-    }
+    });
     if (hosts.empty()) throw input_error(file, 0, 0, "names no hosts");
     return hosts;
 }

@@ -1,7 +1,6 @@
 #include "tools/terrace/running_ranks.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -11,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/index.hpp"
+#include "base/text_parts.hpp"
 #include "tools/terrace/exports/formats.hpp"
 
 namespace terrace::detail {
@@ -37,11 +37,7 @@ environment environment_of(const fs::path& process) {
 
 std::optional<int> number(const environment& all, const char* name) {
     const auto found = all.find(name);
-    if (found == all.end()) return {};
-    int value = 0;
-    const std::string& text = found->second;
-    const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-    return problem == std::errc() && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
+    return found == all.end() ? std::nullopt : as_number<int>(found->second);
 }
 
 std::string word(const environment& all, const char* name) {

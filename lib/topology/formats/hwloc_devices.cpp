@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <set>
 
 #include <fmt/format.h>
+
+#include "base/text_parts.hpp"
 
 namespace terrace::detail::hwloc {
 
@@ -20,10 +21,7 @@ std::optional<std::pair<std::size_t, int>> driver_number(object o) {
     const std::string_view name = name_of(o);
     for (std::size_t d = 0; d < gpu_drivers.size(); ++d) {
         if (!name.starts_with(gpu_drivers[d])) continue;
-        const char* const end = name.data() + name.size();
-        int number = 0;
-        const auto [stop, failure] = std::from_chars(name.data() + gpu_drivers[d].size(), end, number);
-        if (failure == std::errc{} && stop == end) return std::pair{d, number};
+        if (const auto number = as_number<int>(name.substr(gpu_drivers[d].size()))) return std::pair{d, *number};
     }
     return {};
 }

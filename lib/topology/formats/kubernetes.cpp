@@ -11,6 +11,7 @@
 
 #include <terrace/error.hpp>
 
+#include "base/text_parts.hpp"
 #include "topology/formats.hpp"
 #include "topology/formats/json_file.hpp"
 #include "topology/formats/placed_nodes.hpp"
@@ -84,7 +85,7 @@ bool is_kept_of_kubernetes(std::string_view of, std::string_view key) {
     return of == "labels" || (of == "metadata" && (key == "name" || key == "labels"));
 }
 
-std::string label_of(const json_value& metadata, const label_level& l) {
+std::string_view label_of(const json_value& metadata, const label_level& l) {
     const json_value* labels = metadata.find("labels");
     for (const std::string& key : l.keys)
         if (const json_value* value = labels ? labels->find(key) : nullptr) return value->text;
@@ -162,27 +163,17 @@ void note_partly_labelled(const std::vector<const json_value*>& nodes, const lab
     }
 }
 
-// Volcano's label has all places of a node in one text, innermost first: "s0,s4,s6".
-std::vector<std::string> places_in(std::string_view value) {
-    std::vector<std::string> places;
-    for (std::size_t comma = value.find(','); comma != value.npos; comma = value.find(',')) {
-        places.emplace_back(value.substr(0, comma));
-        value.remove_prefix(comma + 1);
-    }
-    places.emplace_back(value);
-    return places;
-}
-
-// Appends what nodes are in by the labels of one level: several levels if the labels hold lists.
+// Appends what nodes are in by the labels of one level: several levels if the labels hold lists, as Volcano's label has
+// all places of a node in one text, innermost first: "s0,s4,s6".
 void append_places(const std::vector<const json_value*>& all, const label_level& l, std::vector<placed_node>& nodes,
                    std::vector<std::string>& levels) {
-    std::vector<std::vector<std::string>> places;
+    std::vector<std::vector<std::string_view>> places;
     std::size_t depth = 0;
-    for (const json_value* n : all) depth = std::max(depth, places.emplace_back(places_in(label_of(*n, l))).size());
+    for (const json_value* n : all) depth = std::max(depth, places.emplace_back(split_at(',', label_of(*n, l))).size());
     for (std::size_t d = depth; d-- > 0;) {
         levels.push_back(d == 0 ? l.name : fmt::format("{}-{}", l.name, d + 1));
         for (std::size_t n = 0; n < nodes.size(); ++n)
-            nodes[n].within.push_back(d < places[n].size() ? places[n][d] : "");
+            nodes[n].within.emplace_back(d < places[n].size() ? places[n][d] : "");
     }
 }
 

@@ -16,6 +16,7 @@
 
 #include <terrace/error.hpp>
 
+#include "base/text_parts.hpp"
 #include "topology/formats.hpp"
 #include "topology/formats/xml_file.hpp"
 
@@ -105,11 +106,10 @@ private:
 
     int number(const pugi::xml_node& e, const char* attribute, int low, int high) const {
         const std::string text = required(e, attribute);
-        int n = 0;
-        const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), n);
-        if (failure != std::errc{} || end != text.data() + text.size() || n < low || n > high)
+        const auto n = as_number<int>(text);
+        if (!n || *n < low || *n > high)
             file_.fail(e, fmt::format("{} \"{}\" is not an integer from {} to {}", attribute, text, low, high));
-        return n;
+        return *n;
     }
 
     part cpu(const pugi::xml_node& e) {

@@ -151,12 +151,8 @@ private:
             {"NODE", nearness::numa},       {"SOC", nearness::system},   {"SYS", nearness::system}};
         for (const auto& [word, near] : words)
             if (text == word) return {near};
-        int links = 0;
-        if (text.starts_with("NV")) {
-            const auto [end, failure] = std::from_chars(text.data() + 2, text.data() + text.size(), links);
-            if (failure == std::errc{} && end == text.data() + text.size() && links > 0 && links <= most_nvlinks)
-                return {nearness::system, links};
-        }
+        const auto links = text.starts_with("NV") ? as_number<int>(text.substr(2)) : std::nullopt;
+        if (links && *links > 0 && *links <= most_nvlinks) return {nearness::system, *links};
         fail(line, fmt::format("\"{}\" is none of NV1 to NV{}, PIX, PXB, PHB, NODE and SYS", text.substr(0, 20),
                                most_nvlinks));
     }

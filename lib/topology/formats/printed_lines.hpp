@@ -3,20 +3,12 @@
 #include <string_view>
 #include <vector>
 
+#include "base/text_parts.hpp"
+
 namespace terrace::detail {
 
 /// What other programs print: lines of words between blanks.
 inline constexpr std::string_view line_blanks = " \t\r";
-
-/// Calls `f(line, number)` for each line, from 1, without what ends it. Lines of Windows keep their '\r'.
-template <class F>
-void for_each_line(std::string_view text, const F& f) {
-    for (int number = 1; !text.empty(); ++number) {
-        const std::size_t end = text.find('\n');
-        f(text.substr(0, end), number);
-        text.remove_prefix(end == text.npos ? text.size() : end + 1);
-    }
-}
 
 /// The words of a line.
 inline std::vector<std::string_view> split_at_blanks(std::string_view line) {

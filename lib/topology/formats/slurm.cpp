@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <charconv>
 #include <string_view>
 #include <utility>
 
@@ -10,9 +9,11 @@
 #include "base/document.hpp"
 #include "base/letters.hpp"
 #include "base/text_check.hpp"
+#include "base/text_parts.hpp"
 #include "base/units.hpp"
 #include "machine/hierarchy_yaml.hpp"
 #include "topology/formats.hpp"
+#include "topology/formats/printed_lines.hpp"
 #include "topology/formats/slurm_blocks.hpp"
 #include "topology/words.hpp"
 
@@ -58,14 +59,9 @@ public:
 private:
     // A line may go on after a backslash; `#` begins a comment.
     void read_lines() {
-        int line = 1;
         std::vector<word> words;
-        const std::string_view text = text_;
-        for (std::size_t start = 0; start < text.size(); ++line) {
-            const std::size_t end = std::min(text.find('\n', start), text.size());
-            std::string_view content = text.substr(start, end - start);
-            content = content.substr(0, content.find('#'));
-            content = content.substr(0, content.find_last_not_of(" \t\r") + 1);
+        for_each_line(text_, [&](std::string_view text, int line) {
+            std::string_view content = without_blanks_at_end(text.substr(0, text.find('#')));
             const bool goes_on = content.ends_with('\\');
             if (goes_on) content.remove_suffix(1);
             const std::vector<word> more = words_of(content, line);
@@ -74,8 +70,7 @@ private:
                 read_record(words);
                 words.clear();
             }
-            start = end + 1;
-        }
+        });
         if (!words.empty()) read_record(words);
     }
 
@@ -181,9 +176,7 @@ private:
 
     std::optional<unread_speed> read_speed(network_switch& s, const word& w) const {
         const std::string_view value = *w.value;
-        double number = 0;
-        const auto [end, failure] = std::from_chars(value.data(), value.data() + value.size(), number);
-        if (failure == std::errc{} && end == value.data() + value.size()) return unread_speed{0, place_of(w), number};
+        if (const auto number = as_number<double>(value)) return unread_speed{0, place_of(w), *number};
         s.speed = parse_bandwidth(value);
         if (!s.speed) fail_speed(place_of(w), value);
         check_speed(s, place_of(w), value);

@@ -1,12 +1,12 @@
 #include "topology/formats/slurm_blocks.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <string>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "base/text_parts.hpp"
 #include "machine/hierarchy_yaml.hpp"
 
 namespace terrace::detail {
@@ -30,10 +30,8 @@ std::vector<std::size_t> factors(const switch_network& n, const std::vector<slur
 }  // namespace
 
 std::optional<int> parse_block_size(std::string_view text) noexcept {
-    int nodes = 0;
-    const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), nodes);
-    if (failure != std::errc{} || end != text.data() + text.size() || nodes < 1 || nodes > max_ranks) return {};
-    return nodes;
+    const auto nodes = as_number<int>(text);
+    return nodes && *nodes >= 1 && *nodes <= max_ranks ? nodes : std::nullopt;
 }
 
 void join_blocks(switch_network& n, const std::vector<slurm_block_size>& sizes) {

@@ -262,7 +262,6 @@ std::variant<settings, answer> parse_settings(int argc, const char* const* argv)
     add_output(app, "--json", s.json_file, "also write the results to this file, as JSON; terrace report draws them")
         ->type_name("FILE");
     add_force(app, s.force);
-    app.add_flag("--wide", s.wide, "print all columns: counts, percentiles, algbw, the middle half of ratios, shapes");
     add_progress(app, s.progress);
 
     app.callback([&] {

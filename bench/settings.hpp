@@ -24,7 +24,6 @@ struct settings {
     std::filesystem::path plan_file;
     std::filesystem::path json_file;  ///< results for programs; empty: none
     bool force = false;               ///< replaces files that Terrace did not write
-    bool wide = false;                ///< all columns
     std::vector<collective> collectives{collective::allreduce};
     int root = 0;                                          ///< of broadcast and reduce
     bool all_that_suit = false;                            ///< `algorithms` are all, as the user has named none

@@ -12,15 +12,9 @@ namespace terrace::detail::bench {
 
 namespace {
 
-// All columns, and those that fit a terminal of 80.
-constexpr std::string_view wide_format =
-    "{:1}{:>11} {:>11} {:>8} {:>4}  {:<13} {:>11} {:>11} {:>11} {:>11} {:>11} {:>9} {:>9} "
-    "{:>7} {:>8} {}{:>7} {:>11} {:>7} {:>5}  {}\n";
-constexpr std::string_view narrow_format = "{:1}{:>11}  {:<13} {:>11} {:>9} {:>7} {:>8} {}{:>7} {:>6}\n";
+constexpr std::string_view row_format = "{:1}{:>11}  {:<13} {:>11} {:>9} {:>7} {:>8} {}{:>7} {:>6}\n";
 
 constexpr double worth_saying = 1;  // [%]
-
-std::string microseconds(const row& r, double part) { return fmt::format("{:.2f}", quantile(r.times, part) * 1e6); }
 
 std::string ratio_text(const row& r) { return r.ratios.empty() ? "-" : fmt::format("{:.3f}", quantile(r.ratios, 0.5)); }
 
@@ -119,10 +113,9 @@ std::string header_text(const conditions& c) {
                                                                 c.asked.in_turn ? "in turn" : "at once (mpi: in turn)"),
                                c.asked.warmup, c.asked.windows ? "; Terrace's buffers in windows" : ""));
     if (c.device != nullptr) line("clock", "CUDA's events in the stream of the calls");
-    line("time_us", "median over iterations of the maximum over ranks, beside its percentiles");
-    line("algbw", "in GB/s, as busbw; both as in nccl-tests");
-    line("ratio", fmt::format("median, and middle half, of this time over that of {}, iteration by iteration",
-                              c.asked.reference));
+    line("time_us", "median over iterations of the maximum over ranks");
+    line("busbw", "in GB/s, as in nccl-tests");
+    line("ratio", fmt::format("median of this time over that of {}, iteration by iteration", c.asked.reference));
     line("*", "the least median of a size");
     line("%limit", c.asked.place == options::placement::by_node
                        ? "least time that the link rates in the plan allow point-to-point messages, over time"
@@ -138,29 +131,14 @@ std::string heading_text(const conditions& c, collective what, std::span<const a
                                    row_of(what).has_root() ? fmt::format(", root {}", c.asked.root) : "");
     for (const absence& a : absent)
         if (a.what == what) text += fmt::format("# without {}: {}\n", a.algorithm, a.why);
-    if (c.asked.wide)
-        return text + fmt::format(fmt::runtime(wide_format), "", "bytes", "count", "type", "op", "algorithm", "time_us",
-                                  "p25", "p75", "p95", "p99", "algbw", "busbw", "%limit", "%goodput",
-                                  bus_column(c, "%bus"), "ratio", "middle half", "#wrong", "cores", "shape");
-    return text + fmt::format(fmt::runtime(narrow_format), "", "bytes", "algorithm", "time_us", "busbw", "%limit",
-                              "%goodput", bus_column(c, "%bus"), "ratio", "#wrong");
+    return text + fmt::format(row_format, "", "bytes", "algorithm", "time_us", "busbw", "%limit", "%goodput",
+                              bus_column(c, "%bus"), "ratio", "#wrong");
 }
 
 namespace {
 
-std::string wide_row(const conditions& c, const row& r, const figures& f, std::string_view mark) {
-    return fmt::format(
-        fmt::runtime(wide_format), mark, r.bytes, r.count, to_string(c.asked.type),
-        row_of(r.what).up ? to_string(c.asked.op) : "-", r.algorithm, microseconds(r, 0.5), microseconds(r, 0.25),
-        microseconds(r, 0.75), microseconds(r, 0.95), microseconds(r, 0.99), fmt::format("{:.4f}", f.algbw),
-        fmt::format("{:.4f}", f.busbw), percent_text(f.percent_of_limit), percent_text(f.percent_of_goodput),
-        bus_column(c, percent_text(f.percent_of_bus)), ratio_text(r),
-        r.ratios.empty() ? "-" : fmt::format("{:.3f}-{:.3f}", quantile(r.ratios, 0.25), quantile(r.ratios, 0.75)),
-        r.wrong ? std::to_string(*r.wrong) : "-", fmt::format("{:.2f}", r.cores), shape_column(r.how));
-}
-
-std::string narrow_row(const conditions& c, const row& r, const figures& f, std::string_view mark) {
-    return fmt::format(fmt::runtime(narrow_format), mark, r.bytes, r.algorithm, microseconds(r, 0.5),
+std::string row_text(const conditions& c, const row& r, const figures& f, std::string_view mark) {
+    return fmt::format(row_format, mark, r.bytes, r.algorithm, fmt::format("{:.2f}", r.median() * 1e6),
                        fmt::format("{:.4f}", f.busbw), percent_text(f.percent_of_limit),
                        percent_text(f.percent_of_goodput), bus_column(c, percent_text(f.percent_of_bus)), ratio_text(r),
                        r.wrong ? std::to_string(*r.wrong) : "-");
@@ -194,7 +172,7 @@ std::string rows_text(const conditions& c, std::span<const row> rows) {
     for (const row& r : rows) {
         const figures f = figures_of(c, r);
         over |= f.percent_of_limit.value_or(0) > 100;
-        text += (c.asked.wide ? wide_row : narrow_row)(c, r, f, &r == best ? "*" : "");
+        text += row_text(c, r, f, &r == best ? "*" : "");
     }
     if (best != nullptr) text += size_summary(rows, *best);
     if (over) text += "# over 100 %limit: links carry more than the plan says; terrace-bench --links measures\n";

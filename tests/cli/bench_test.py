@@ -128,8 +128,6 @@ class Bench(Scratch):
         # The same figure in the column and in the closing lines.
         ratio = re.search(r"^.\s+16384\s+flat-ring\s.*\s(\d+\.\d{3})\s+0$", text, re.M).group(1)
         self.assertIn(f"#   flat-ring takes {ratio} times as long", text)
-        wide = self.bench(*sizes, "-n", "1", "-w", "1", "--wide")
-        self.assertIn("middle half", wide)
 
     def test_training(self):
         self.write("tiny.model", "first, 5000, 0.5, 0.5\nsecond, 3000, 0.5, 1\nthird, 70000, 1, 1\n")

@@ -9,8 +9,6 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include <terrace/error.hpp>
-
 #include "base/hosts.hpp"
 #include "base/index.hpp"
 #include "base/units.hpp"
@@ -113,83 +111,6 @@ json level_json(const hierarchy& h, int l) {
     return made;
 }
 
-json object_json(std::string_view kind, const std::string& name) {
-    return {{"kind", kind}, {"name", name}, {"children", json::array()}};
-}
-
-// The parts below `p` that are objects of their own: caches, root complexes and slots only hold some.
-void append_parts(json& children, const part& p, int first_rank, int ranks);
-
-json part_json(const part& p, int first_rank, int ranks) {
-    json object = {{"kind", to_string(p.what)}, {"name", p.name}};
-    if (p.rank >= 0 && p.rank < ranks) {
-        object["rank"] = first_rank + p.rank;
-        if (!p.nearest_nic.empty()) object["nearest_nic"] = p.nearest_nic;
-    }
-    if (p.link > 0) object["pcie_bytes_per_s"] = p.link;
-    if (p.rate > 0) object["network_bytes_per_s"] = p.rate;
-    json& children = object["children"] = json::array();
-    append_parts(children, p, first_rank, ranks);
-    return object;
-}
-
-void append_parts(json& children, const part& p, int first_rank, int ranks) {
-    for (const part& c : p.children) {
-        const bool only_holds = c.what == part::kind::cache || c.what == part::kind::root || c.what == part::kind::slot;
-        if (only_holds) append_parts(children, c, first_rank, ranks);
-        else children.push_back(part_json(c, first_rank, ranks));
-    }
-}
-
-// Writes what is below domain d of level l: networks' switches, nodes (machines), and what is in them as far as that is
-// known.
-class tree_writer {
-public:
-    explicit tree_writer(const topology& t) : t_(t), nodes_(t.machine.node_levels()) {}
-
-    json whole() const {
-        json machine = object_json("machine", t_.name);
-        const int top = t_.machine.depth() - 1;
-        if (top == nodes_ - 1) fill_node(machine["children"], 0);
-        else machine["children"] = below(top, 0);
-        return machine;
-    }
-
-private:
-    json below(int l, int d) const {
-        const hierarchy& h = t_.machine;
-        json children = json::array();
-        for (int c = h.shape.first_child(l, d); c < h.shape.first_child(l, d + 1); ++c) {
-            if (l == nodes_) {
-                json& node = children.emplace_back(
-                    object_json("machine", h.hosts.empty() ? fmt::format("node {}", c) : h.hosts[at(c)]));
-                fill_node(node["children"], c);
-            } else if (l == 0) {
-                json& rank = children.emplace_back(object_json("rank", fmt::format("rank {}", c)));
-                rank["rank"] = c;
-            } else {
-                const level& inside = h.levels[at(l - 1)];
-                json& domain = children.emplace_back(
-                    object_json(l > nodes_ ? "switch" : "domain",
-                                inside.names.empty() ? fmt::format("{} {}", inside.name, c) : inside.names[at(c)]));
-                domain["children"] = below(l - 1, c);
-            }
-        }
-        return children;
-    }
-
-    void fill_node(json& children, int node) const {
-        const hierarchy& h = t_.machine;
-        const int first = h.shape.first_rank(nodes_ - 1, node);
-        const int ranks = (nodes_ == 0 ? node + 1 : h.shape.first_rank(nodes_ - 1, node + 1)) - first;
-        if (const part* parts = t_.parts_of(node)) append_parts(children, *parts, first, ranks);
-        else if (nodes_ > 0) children = below(nodes_ - 1, node);
-    }
-
-    const topology& t_;
-    int nodes_;  // levels inside a node
-};
-
 // ---- Ranks of a node ------------------------------------------------------------------------------------------------
 
 void find_ranks(const part& p, std::vector<const part*>& ranks) {
@@ -248,28 +169,20 @@ std::string describe_text(const topology& t) {
 }
 
 std::string describe_json(const topology& t) {
-    constexpr int most = 20'000;  // a few objects of about 1 KiB each stand for a rank
     const hierarchy& h = t.machine;
-    if (h.ranks() > most)
-        throw usage_error(
-            fmt::format("a tree of {} ranks takes too much memory: at most {}; print a cluster file (--yaml), "
-                        "or a part of the machine (--hosts)",
-                        h.ranks(), most));
     json levels = json::array();
     for (int l = 0; l < h.depth(); ++l) levels.push_back(level_json(h, l));
-    json machine = tree_writer(t).whole();
-    json all = {{"kind", machine["kind"]},
-                {"name", t.name},
-                {"ranks", h.ranks()},
-                {"nodes", h.node_sizes()},
-                {"reduction_bytes_per_s", h.processors.reduction > 0 ? json(h.processors.reduction) : json(nullptr)},
-                {"segment_bytes", h.processors.segment},
-                {"hosts", h.hosts},
-                {"levels", std::move(levels)},
-                {"shape", h.shape.children()},
-                {"warnings", t.warnings},
-                {"notes", t.notes}};
-    all["children"] = std::move(machine["children"]);
+    const json all = {
+        {"name", t.name},
+        {"ranks", h.ranks()},
+        {"nodes", h.node_sizes()},
+        {"reduction_bytes_per_s", h.processors.reduction > 0 ? json(h.processors.reduction) : json(nullptr)},
+        {"segment_bytes", h.processors.segment},
+        {"hosts", h.hosts},
+        {"levels", std::move(levels)},
+        {"shape", h.shape.children()},
+        {"warnings", t.warnings},
+        {"notes", t.notes}};
     return all.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
 

@@ -10,9 +10,7 @@ namespace terrace::detail {
 /// newline.
 std::string describe_text(const topology& t);
 
-/// The machine for a program: a tree of objects with `kind`, `name` and `children`, as JSON;
-/// docs/reference/topology-files.md lists the members. Ends with a newline. @throws usage_error for more than 20,000
-/// ranks
+/// The machine for a program, as JSON. Ends with a newline.
 std::string describe_json(const topology& t);
 
 }  // namespace terrace::detail

@@ -26,12 +26,6 @@ struct topology {
     };
     std::vector<node_type> types = {};
     std::vector<int> type_of_node = {};
-
-    /// Returns the parts of a node; null where the file does not say.
-    const part* parts_of(int n) const {
-        return types.empty() ? node.get()
-                             : types[static_cast<std::size_t>(type_of_node[static_cast<std::size_t>(n)])].node.get();
-    }
 };
 
 /// The part that one rank runs on, where a node's parts are known.

@@ -26,16 +26,6 @@ class Topo(Command):
             self.write("again.yaml", text)
             self.assertEqual(self.terrace("topo", "again.yaml", "--yaml"), text)
 
-    def test_json_is_a_tree(self):
-        tree = json.loads(self.terrace("topo", self.SAMPLES / "nvswitch.xml", "--json"))
-        kinds = []
-        parts = [tree]
-        while parts:
-            part = parts.pop()
-            kinds.append(part["kind"])
-            parts += part["children"]
-        self.assertEqual([kinds.count(k) for k in ["machine", "numa", "switch", "gpu", "nic"]], [1, 2, 2, 4, 3])
-
     def test_plans_for_a_job(self):
         machine = [self.SAMPLES / "cloud.xml", "--network", self.SAMPLES / "topology.conf"]
         self.write("hosts", "n001\nn004\n# the other row\nlogin slots=2\n")

@@ -56,41 +56,39 @@ INSTANTIATE_TEST_SUITE_P(files, sample, ::testing::ValuesIn(files()), [](const a
     return name;
 });
 
-int count(const nlohmann::json& object, const std::string& kind) {
-    int found = object.at("kind") == kind;
-    EXPECT_TRUE(object.at("name").is_string());
-    for (const nlohmann::json& c : object.at("children")) found += count(c, kind);
+int count(const part& p, part::kind what) {
+    int found = p.what == what;
+    for (const part& c : p.children) found += count(c, what);
     return found;
 }
 
-TEST(samples, json_is_a_tree_of_objects) {
-    const auto tree = nlohmann::json::parse(describe_json(load("pcie-switches.xml")));
-    EXPECT_EQ(tree.at("kind"), "machine");
-    for (const auto& [kind, number] : {std::pair{"machine", 1},
-                                       {"package", 2},
-                                       {"numa", 2},
-                                       {"switch", 4},
-                                       {"gpu", 8},
-                                       {"nic", 4},
-                                       {"core", 4},
-                                       {"root complex", 0},
-                                       {"slot", 0}})
-        EXPECT_EQ(count(tree, kind), number) << kind;
-    const nlohmann::json& pcie_switch = tree.at("children")[0].at("children")[0].at("children")[2];
-    EXPECT_EQ(pcie_switch.at("kind"), "switch");
-    EXPECT_EQ(pcie_switch.at("children")[1].at("rank"), 1);
-    EXPECT_EQ(pcie_switch.at("children")[1].at("nearest_nic"), "mlx5_0");
-
-    const auto cluster = nlohmann::json::parse(describe_json(load("topology.conf")));
-    EXPECT_EQ(count(cluster, "machine"), 9);  // the whole, and 8 nodes
+const part* part_of_rank(const part& p, int rank) {
+    if (p.rank == rank) return &p;
+    for (const part& c : p.children)
+        if (const part* found = part_of_rank(c, rank)) return found;
+    return nullptr;
 }
 
-// A short file may stand for a machine whose tree would fill the memory.
-TEST(samples, json_of_a_very_large_machine_is_refused) {
-    topology large{"large", {}};
-    large.machine.shape = tree::uniform(std::vector{8, 2501});
-    large.machine.levels.resize(2);
-    EXPECT_THROW(describe_json(large), usage_error);
+TEST(samples, parts_of_a_node) {
+    const part node = *load("pcie-switches.xml").node;
+    using kind = part::kind;
+    for (const auto& [what, number] : {std::pair{kind::machine, 1},
+                                       {kind::package, 2},
+                                       {kind::numa, 2},
+                                       {kind::bus_switch, 4},
+                                       {kind::gpu, 8},
+                                       {kind::nic, 4},
+                                       {kind::core, 4}})
+        EXPECT_EQ(count(node, what), number) << to_string(what);
+    EXPECT_EQ(part_of_rank(node, 1)->what, kind::gpu);
+    EXPECT_EQ(part_of_rank(node, 1)->nearest_nic, "mlx5_0");
+}
+
+TEST(samples, json_has_the_machine) {
+    const auto cluster = nlohmann::json::parse(describe_json(load("topology.conf")));
+    EXPECT_EQ(cluster.at("nodes").size(), 8U);
+    EXPECT_EQ(cluster.at("hosts").size(), 8U);
+    EXPECT_EQ(cluster.at("levels").size(), cluster.at("shape").size());
 }
 
 TEST(samples, one_line_machines) {

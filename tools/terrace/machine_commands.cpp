@@ -15,7 +15,7 @@ void add_topo(command_list& commands) {
     auto [command, a] =
         commands.add<topo_command>("topo", "Print a machine: levels and rates, what ranks run on, their NICs");
     add_machine_options(command, a.machine);
-    CLI::Option* json = command.add_flag("--json", a.json, "print a tree of objects as JSON");
+    CLI::Option* json = command.add_flag("--json", a.json, "print it as JSON");
     command.add_flag("--yaml", a.yaml, "print a cluster file with the same levels, to be edited")->excludes(json);
     command.footer(
         "Examples:\n"

@@ -108,16 +108,6 @@ class Usage(Command):
         self.assertIn("all_gatherer not in {allreduce,", self.terrace("explain", "cluster.plan.yaml", "--collective",
                                                                      "all_gatherer", status=2))
 
-    def test_connections(self):
-        self.terrace("plan", "cluster.yaml")
-        text = self.terrace("explain", "cluster.plan.yaml", "--connections")
-        self.assertRegex(text, r"^ranks that a rank exchanges messages with, of \d+, with all rules of the plan")
-        rows = dict(re.findall(r"^  (\w[\w ]*?) +(\d+) +[\d.]+$", text, re.M))
-        self.assertTrue({"allreduce", "comparing calls", "all of them"} <= set(rows), text)
-        self.assertGreaterEqual(int(rows["all of them"]), max(int(most) for most in rows.values()))
-        self.assertLess(int(rows["all on other nodes"]), int(rows["all of them"]))
-        self.assertIn("excludes", self.terrace("explain", "cluster.plan.yaml", "--connections", "--rank", "0", status=2))
-
     def test_one_rank_is_not_ranks(self):
         self.write("one.yaml", ONE_RANK)
         self.assertRegex(self.terrace("plan", "one.yaml"), r"^one: 1 rank \(1\)\n")

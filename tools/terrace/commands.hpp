@@ -41,13 +41,12 @@ struct plan_command {
     int run() const;
 };
 
-/// `terrace explain PLAN [--bytes N] [--collective C] [--rank R | --connections]`: why a plan does what
-/// it does, for one call; or the program of one rank; or how many others each rank talks to.
+/// `terrace explain PLAN [--bytes N] [--collective C] [--rank R]`: why a plan does what it does, for one call; or the
+/// program of one rank.
 struct explain_command {
     std::filesystem::path plan_file;
     call_options call;
     std::optional<int> rank;  ///< whose program is printed
-    bool connections = false;
 
     int run() const;
 };

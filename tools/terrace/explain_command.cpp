@@ -11,7 +11,7 @@
 #include "planner/simulate/rank_schedules.hpp"
 #include "tools/common/output.hpp"
 #include "tools/common/table.hpp"
-#include "tools/terrace/explain_parts.hpp"
+#include "tools/terrace/program_listing.hpp"
 #include "tools/terrace/proof.hpp"
 #include "tools/terrace/summary.hpp"
 
@@ -109,10 +109,6 @@ void print_program(const plan_data& plan, collective what, const rule& chosen, s
 int explain_command::run() const {
     const std::int64_t bytes = call.size();
     const plan_data plan = read_runnable_plan(plan_file);
-    if (connections) {
-        say_text(connections_text(plan));
-        return 0;
-    }
     const collective what = call.what();
     const rule& chosen = plan.choose(what, bytes);
     if (rank) {

@@ -61,18 +61,14 @@ void add_explain(command_list& commands) {
         commands.add<explain_command>("explain", "Say why a plan does what it does, for one message size");
     add_plan_option(command, a.plan_file);
     add_call_options(command, a.call);
-    CLI::Option* rank =
-        command.add_option("--rank", a.rank, "print the program of this rank: its instructions for the first chunk")
-            ->check(CLI::NonNegativeNumber);
-    command.add_flag("--connections", a.connections, "print how many ranks each one exchanges messages with")
-        ->excludes(rank);
+    command.add_option("--rank", a.rank, "print the program of this rank: its instructions for the first chunk")
+        ->check(CLI::NonNegativeNumber);
     command.footer(
         "Examples:\n"
         "  terrace explain cluster.plan.yaml\n"
         "  terrace explain cluster.plan.yaml --bytes 8K\n"
         "  terrace explain cluster.plan.yaml --collective broadcast\n"
-        "  terrace explain cluster.plan.yaml --bytes 4K --rank 0\n"
-        "  terrace explain cluster.plan.yaml --connections");
+        "  terrace explain cluster.plan.yaml --bytes 4K --rank 0");
 }
 
 void add_simulate(command_list& commands) {

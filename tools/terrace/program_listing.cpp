@@ -1,4 +1,4 @@
-#include "tools/terrace/explain_parts.hpp"
+#include "tools/terrace/program_listing.hpp"
 
 #include <array>
 #include <vector>

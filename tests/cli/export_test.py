@@ -103,7 +103,7 @@ levels:
         rules = json.loads(self.export(cluster("two", 4, 2), "mpich"))
         self.assertEqual(list(rules), ["collective=allreduce", "collective=bcast", "collective=reduce"])
         forms = rules["collective=allreduce"]["comm_type=intra"]["comm_hierarchy=parent"]["is_commutative=yes"]
-        self.assertEqual(list(forms), ["comm_size<8", "comm_size<=8", "comm_size=any"])
+        self.assertEqual(list(forms), ["comm_size<=7", "comm_size<=8", "comm_size=any"])
         sizes = forms["comm_size<=8"]
         self.assertEqual([key.rstrip("0123456789") for key in sizes], ["avg_msg_size<=", "avg_msg_size=any"])
         self.assertEqual([list(form) for form in sizes.values()],

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/index.hpp"
-#include "planner/link_rows.hpp"
+#include "machine/link_rows.hpp"
 
 namespace terrace::detail {
 

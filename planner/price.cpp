@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/index.hpp"
-#include "planner/link_rows.hpp"
+#include "machine/link_rows.hpp"
 #include "planner/policy.hpp"
 
 namespace terrace::detail {

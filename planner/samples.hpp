@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "machine/likeness.hpp"
-#include "planner/link_rows.hpp"
+#include "machine/link_rows.hpp"
 #include "planner/policy.hpp"
 
 namespace terrace::detail {

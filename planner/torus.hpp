@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "planner/link_rows.hpp"
+#include "machine/link_rows.hpp"
 #include "planner/stage_time.hpp"
 
 namespace terrace::detail {

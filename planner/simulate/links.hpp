@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "machine/hierarchy.hpp"
-#include "planner/link_rows.hpp"
+#include "machine/link_rows.hpp"
 
 namespace terrace::detail {
 

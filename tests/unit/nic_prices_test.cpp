@@ -7,8 +7,8 @@
 #include <gtest/gtest.h>
 
 #include "machine/hierarchy_yaml.hpp"
+#include "machine/link_rows.hpp"
 #include "plan/plan_yaml.hpp"
-#include "planner/link_rows.hpp"
 #include "planner/planner.hpp"
 #include "planner/simulate/simulate.hpp"
 #include "planner/unequal_shares.hpp"

@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include "base/units.hpp"
+#include "machine/link_rows.hpp"
 #include "plan/routes.hpp"
-#include "planner/link_rows.hpp"
 #include "planner/planner.hpp"
 #include "planner/simulate/rank_schedules.hpp"
 #include "tools/common/output.hpp"

@@ -13,7 +13,7 @@
 
 #include "base/document.hpp"
 #include "base/units.hpp"
-#include "planner/link_rows.hpp"
+#include "machine/link_rows.hpp"
 #include "planner/planner.hpp"
 #include "planner/simulate/simulate.hpp"
 #include "tools/common/output.hpp"

@@ -10,7 +10,7 @@
 
 #include <terrace/version.hpp>
 
-#include "planner/link_rows.hpp"
+#include "machine/link_rows.hpp"
 #include "tools/terrace/summary.hpp"
 
 namespace terrace::detail {

@@ -13,7 +13,7 @@
 #include "base/index.hpp"
 #include "base/units.hpp"
 #include "machine/level_yaml.hpp"
-#include "planner/link_rows.hpp"
+#include "machine/link_rows.hpp"
 #include "planner/planner.hpp"
 #include "planner/pricer.hpp"
 #include "planner/sensitivity.hpp"

@@ -1,4 +1,4 @@
-#include "planner/link_rows.hpp"
+#include "machine/link_rows.hpp"
 
 #include <algorithm>
 

@@ -113,6 +113,15 @@ plan_data make_plan(const std::string& name, const hierarchy& machine, bool repr
     });
 }
 
+plan_data replanned(plan_data p, const hierarchy& machine, std::span<const collective> some, bool reproducible) {
+    pricer prices(machine);
+    for (const collective what : some)
+        p.rules[what] = make_rules(machine, search(prices, what), reproducible && row_of(what).up);
+    p.machine = machine;
+    p.verified.clear();
+    return finished(std::move(p));
+}
+
 plan_data plan_by_place(const std::string& name, const hierarchy& machine, std::size_t place) {
     return plan_with(name, machine, [&](const std::vector<priced_candidate>& list, collective) {
         return rules_by_place(machine, list, place);

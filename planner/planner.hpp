@@ -93,6 +93,9 @@ using rules_made = std::function<void(collective, const std::vector<rule>&)>;
 plan_data make_plan(const std::string& name, const hierarchy& machine, bool reproducible = false,
                     const rules_made& made = {});
 
+/// The plan with rules of these collectives for another machine, of the same shape. Others keep theirs.
+plan_data replanned(plan_data p, const hierarchy& machine, std::span<const collective> some, bool reproducible = false);
+
 /// A plan of the candidates in one place by price, 0 for the cheapest, at every size: to be measured beside the plan.
 plan_data plan_by_place(const std::string& name, const hierarchy& machine, std::size_t place);
 

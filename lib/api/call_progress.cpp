@@ -173,6 +173,8 @@ bool call_progress::move_along() {
 
 bool call_progress::progress() {
     const bool moved = step();
+    constexpr unsigned few = 8;  // passes: where ranks share cores, one takes milliseconds
+    if (++passes_ % few == 0) monitor_.watch_links();
     with_.calls.queue().begin_waiting();
     return moved;
 }

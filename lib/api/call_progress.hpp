@@ -88,6 +88,7 @@ private:
     parts with_;
     wait_monitor monitor_;
     std::vector<continuation> callbacks_;  // in the order added
+    unsigned passes_ = 0;
     std::unique_ptr<driver> driver_;
 };
 

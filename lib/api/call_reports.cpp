@@ -26,7 +26,8 @@ rank_statistics call_reports::counted_in_job(engine& calls) const {
             plan_.name,
             ranks_.world[static_cast<std::size_t>(ranks_.own)],
             static_cast<int>(ranks_.callers.size()),
-            count(calls, ranks_.world_by_plan())};
+            count(calls, ranks_.world_by_plan()),
+            links_->changes()};
 }
 
 void call_reports::write_statistics(engine& calls) const {

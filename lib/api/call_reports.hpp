@@ -4,6 +4,7 @@
 
 #include <terrace/options.hpp>
 
+#include "api/link_watch.hpp"
 #include "api/rank_numbers.hpp"
 #include "calls/call_times.hpp"
 #include "executor/engine.hpp"
@@ -21,6 +22,14 @@ public:
 
     /// Begins to note what calls took, where a profile is asked for. @param plan_rank of this process
     void begin(int plan_rank);
+    /// Begins to watch links. @param control must outlive this
+    void watch_links(control_plane& control, int plan_rank) {
+        links_ = std::make_unique<link_watch>(control, events_, plan_, options_, ranks_, plan_rank);
+    }
+    void look_at_links(engine& calls) {
+        links_->look([&] { return counted(calls); });
+    }
+    link_watch& links() noexcept { return *links_; }
     recorder& events() noexcept { return events_; }
     /// Returns what notes how long calls took; null where nobody asks.
     call_times* times() noexcept { return times_.get(); }
@@ -42,6 +51,7 @@ private:
     const rank_numbers& ranks_;
     recorder events_;
     std::unique_ptr<call_times> times_;
+    std::unique_ptr<link_watch> links_;
 };
 
 }  // namespace terrace::detail

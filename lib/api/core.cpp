@@ -40,6 +40,10 @@ void expect_one_rounding(const options& o) {
             "options::reproducible and options::rounds_on_wire contradict each other: bits that are rounded on the "
             "wire depend on the "
             "plan; switch one of them off");
+    if (o.adapt == options::adapting::on && o.rounds_on_wire)
+        throw usage_error(
+            "options::adapt and options::rounds_on_wire contradict each other: what is rounded depends on the plan; "
+            "switch one of them off");
 }
 
 // Connects the ranks and prepares all that the plan's stages require: MPI communicators for stages of MPI's own
@@ -100,9 +104,12 @@ communicator_core::communicator_core(planned_ranks with, options o, std::optiona
         *net_, engine::request_slots(lanes), ranks_.callers, reports_.events(), options_,
         [this] { progress_->move_along(); }, [this] { progress_->watch(); });
     running_->serve(control_->messages);
+    control_->plan_change.number_by(*running_);
+    reports_.watch_links(*control_, net_->rank());
     const binding bound{data_of(plan_), net_->rank(), ranks_.callers, options_.reproducible, options_.rounds_on_wire};
     calls_ = std::make_unique<call_admission>(call_admission::parts{
-        .runs = {bound, *net_, *running_, reports_.events(), control_->call_order, failure_, options_},
+        .runs = {bound, *net_, *running_, reports_.events(), control_->call_order, control_->plan_change, failure_,
+                 options_},
         .times = reports_.times(),
         .requests = [this](std::uint64_t call) { return request_access::make(*progress_, call); },
         .begun = [this] { progress_->begun(); },
@@ -116,7 +123,8 @@ communicator_core::communicator_core(planned_ranks with, options o, std::optiona
         call_progress::parts{*net_, *running_, *control_, *calls_, failure_, options_, reports_.times()},
         wait_monitor::subject{*control_, *running_, calls_->groups(), reports_.events(), ranks_,
                               [this] { reports_.write_statistics(*running_); },
-                              [this] { reports_.write_metrics(*running_, false); }});
+                              [this] { reports_.write_metrics(*running_, false); },
+                              [this] { reports_.look_at_links(*running_); }});
     if (device) calls_->use_device(*device, lanes);
     on_all_ranks(ranks_.callers, net_->ranks(), [&] {
         progress_->start_thread();  // first: all ranks tell each other where they are
@@ -130,8 +138,9 @@ communicator_core::~communicator_core() {
     progress_->stop();
     calls_->drop_device();
     progress_->deliver_copies();
-    const bool is_quiet =
-        progress_->is_quiet() && !control_->wait_report.is_open() && !control_->call_order.told().is_open();
+    if (!failure_.is_broken()) reports_.links().end();
+    const bool is_quiet = progress_->is_quiet() && !control_->wait_report.is_open() &&
+                          !control_->call_order.told().is_open() && !control_->link_report.is_open();
     if ((failure_.is_broken() || !is_quiet) && !net_->abandon()) {
         calls_->runner().keep_for_ever();
         calls_->queue().keep_for_ever();

@@ -30,6 +30,7 @@ void write_line(std::string_view level, std::string_view line) {
 }
 
 constexpr std::array<std::string_view, 3> level_names{"warn", "info", "debug"};
+constexpr std::array<std::string_view, 3> adapt_names{"off", "name", "on"};
 constexpr std::array<std::string_view, 3> check_names{"off", "first", "every"};
 constexpr std::array<std::string_view, 2> placement_names{"by-node", "anywhere"};
 
@@ -53,6 +54,7 @@ bool read_name(std::string_view value, Enum& to, const std::array<std::string_vi
 
 bool read(std::string_view value, std::string& to) { return to = value, true; }
 bool read(std::string_view value, std::filesystem::path& to) { return to = value, true; }
+bool read(std::string_view value, options::adapting& to) { return read_name(value, to, adapt_names); }
 bool read(std::string_view value, options::checking& to) { return read_name(value, to, check_names); }
 bool read(std::string_view value, options::placement& to) { return read_name(value, to, placement_names); }
 bool read(std::string_view value, bool& to) {
@@ -118,6 +120,9 @@ constexpr variable drop_in_mode_of(std::string_view name) {
 }
 
 constexpr std::array variables{
+    variable{"TERRACE_ADAPT", "off", "off, name or on",
+             "what becomes of links that carry less than before: nothing, the log names them, or the plan follows too",
+             set<&options::adapt>},
     variable{"TERRACE_BOOTSTRAP", "", "pmix or file:DIRECTORY",
              "where ranks find one another without MPI; not set: pmix", set_bootstrap},
     variable{"TERRACE_CHECK", "first", "off, first or every",

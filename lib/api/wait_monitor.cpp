@@ -57,9 +57,11 @@ void wait_monitor::watch() {
         dump();
     }
     of_.running.follow_waits();
+    of_.watch_links();
     if (!options_.metrics_file.empty()) keep_metrics();
-    const std::chrono::duration<double> waited = std::max(
-        {of_.control.call_order.age(), of_.running.age(), of_.control.messages.operations().age(), of_.groups.age()});
+    const std::chrono::duration<double> waited =
+        std::max({of_.control.call_order.age(), of_.running.age(), of_.control.messages.operations().age(),
+                  of_.groups.age(), of_.control.plan_change.age()});
     if (of_.control.membership.has_work(waited)) look_for_failures();
     if (of_.control.call_order.listens() && !of_.running.idle()) tell_stamps();
     if (of_.control.wait_report.has_work(waited)) {
@@ -101,6 +103,7 @@ waiting wait_monitor::waits() const {
     of_.control.messages.operations().add_waits(all);
     of_.running.add_waits(of_.ranks.callers, all);
     of_.groups.add_waits(all);
+    of_.control.plan_change.add_waits(of_.ranks.callers, all);
     return all;
 }
 

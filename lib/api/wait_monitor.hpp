@@ -26,7 +26,7 @@ public:
         call_groups& groups;
         const recorder& events;
         const rank_numbers& ranks;
-        std::function<void()> write_statistics = [] {}, write_metrics = [] {};
+        std::function<void()> write_statistics = [] {}, write_metrics = [] {}, watch_links = [] {};
     };
 
     wait_monitor(const subject& of, const options& o);
@@ -38,6 +38,8 @@ public:
     /// agreed on who has failed, and timeout_error after options::timeout, naming the ranks and operations that this
     /// rank waits for
     void watch();
+    /// Sends and reads what ranks tell one another of links.
+    void watch_links() { of_.watch_links(); }
 
 private:
     waiting waits() const;

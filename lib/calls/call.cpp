@@ -24,6 +24,7 @@ bool call::step(call_runner& runner, call_check& check, failure_state& failure) 
     switch (state_) {
         case call_state::queued:
         case call_state::comparing: {
+            if (state_ == call_state::queued && !runner.follow_plan()) return false;
             bool may_run = false;
             const bool begins = std::exchange(state_, call_state::comparing) == call_state::queued;
             failure.latch([&] { may_run = begins ? check.start(shape_, signature_of(shape_)) : check.advance(); });

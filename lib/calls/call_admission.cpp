@@ -35,11 +35,12 @@ request call_admission::start(const call_shape& call, const call_buffers& b, dou
         check(call, signature_of(call), b.send, b.recv, std::move(wrong));
     }
     if (group != nullptr) return add_to_group(*group, call, b, factor);
+    const bool is_next = queue_.none_waits() && runner_.follow_plan();
     call_runner::programs::entry* found = runner_.find_idle(call, b.send, b.recv);
     const std::uint64_t signature = found != nullptr ? found->signature : signature_of(call);
     bool may_run = false;
-    with_.runs.failure.latch([&] { may_run = queue_.none_waits() && with_.runs.call_order.start(call, signature); });
-    if (!may_run) return start_later(call, b, factor);
+    with_.runs.failure.latch([&] { may_run = is_next && with_.runs.call_order.start(call, signature); });
+    if (!may_run) return start_later(call, b, factor, is_next);
     if (with_.times) with_.times->begin();
     const std::uint64_t number = runner_.issue(call, b, factor, found);
     if (with_.times && !call.is_barrier && !row_of(call.what).has_root() && !call.has_own_lengths())
@@ -48,10 +49,9 @@ request call_admission::start(const call_shape& call, const call_buffers& b, dou
     return number == 0 ? request{} : with_.requests(number);
 }
 
-// @param call ranks compare it already, unless others wait before it
-request call_admission::start_later(const call_shape& call, const call_buffers& b, double factor) {
+request call_admission::start_later(const call_shape& call, const call_buffers& b, double factor, bool is_compared) {
     const std::uint64_t ticket = queue_.add(call, std::make_unique<one_call>(b, factor),
-                                            queue_.none_waits() ? call_state::comparing : call_state::queued);
+                                            is_compared ? call_state::comparing : call_state::queued);
     queue_.enqueue(ticket);
     with_.wake();
     return request_for(ticket);

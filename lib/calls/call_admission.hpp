@@ -68,7 +68,7 @@ public:
 private:
     void check(const call_shape& call, std::uint64_t signature, const void* send, const void* recv,
                std::string objection);
-    request start_later(const call_shape& call, const call_buffers& b, double factor);
+    request start_later(const call_shape& call, const call_buffers& b, double factor, bool is_compared);
     request add_to_group(open_group& group, const call_shape& call, const call_buffers& b, double factor);
     std::uint64_t join_group(open_group& group, const call_shape& call, const call_buffers& b);
     void begin_in_order(const std::vector<std::uint64_t>& calls);

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/element_types.hpp"
+#include "plan/plan_yaml.hpp"
 #include "schedule/compose.hpp"
 #include "schedule/slice.hpp"
 
@@ -48,6 +49,28 @@ std::uint64_t call_runner::issue(const call_shape& call, call_buffers b, double 
     return number;
 }
 
+// ---- plans
+
+bool call_runner::follow_plan() {
+    if (!with_.plan_change.is_under_way()) return true;
+    if (!with_.plan_change.may_begin()) return false;
+    if (const std::optional<std::string> text = with_.plan_change.due())
+        with_.failure.latch([&] {
+            std::shared_ptr<const plan_data>& known = plans_[*text];
+            if (!known && *text != with_.bound.plan.text)
+                known = std::make_shared<const plan_data>(parse_plan(*text, "the plan that calls change to"));
+            plan_ = known;
+        });
+    return true;
+}
+
+// Who gives and gets blocks of lengths of its own has settled how by the first plan.
+binding call_runner::binding_of(const call_shape& call) const {
+    const binding& first = with_.bound;
+    const bool is_first = !plan_ || call.has_own_lengths();
+    return {is_first ? first.plan : *plan_, first.rank, first.callers_rank, first.reproducible, first.rounds_on_wire};
+}
+
 // ---- programs
 
 // A shorter vector is copied into a slot sooner than peers have read it in the caller's memory, and the call would wait
@@ -68,7 +91,9 @@ bool call_runner::peers_reach(const call_shape& call, const void* send, const vo
 call_runner::programs::entry* call_runner::find_idle(const call_shape& call, bool near) noexcept {
     if (call.has_own_lengths() && (!call.counts.empty() || !call.received.empty()))
         return find_idle(call.of_program(), near);
-    return programs_.use(call, [&](const programs::entry& e) { return e.peers_reach_it == near && done(e.last_call); });
+    return programs_.use(call, [&](const programs::entry& e) {
+        return e.peers_reach_it == near && e.plan == plan_ && done(e.last_call);
+    });
 }
 
 // While a call of the same shape is in flight, this one gets a program of its own.
@@ -77,12 +102,13 @@ call_runner::programs::entry& call_runner::program_for(const call_shape& call, b
     const call_shape made = call.of_program();
     programs::entry& added = programs_.add({made, signature_of(call), near, bind(made, near)},
                                            [&](std::uint64_t number) { return done(number); });
+    added.plan = plan_;
     with_.running.scratch().keep(with_.o.memory - std::min(programs_.bytes(), with_.o.memory));
     return added;
 }
 
 program call_runner::bind(const call_shape& call, bool near) {
-    const binding& bound = with_.bound;
+    const binding bound = binding_of(call);
     const capabilities& can = with_.net.can();
     const rule chosen = bound.rule_to_run(call);
     auto [chunks, lanes, full, tail, steps] =

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <memory>
 #include <string>
 
 #include <terrace/options.hpp>
@@ -12,6 +14,7 @@
 #include "calls/program_cache.hpp"
 #include "calls/uneven_call.hpp"
 #include "control/call_order/call_check.hpp"
+#include "control/plan_change/plan_changes.hpp"
 #include "executor/engine.hpp"
 
 namespace terrace::detail {
@@ -29,6 +32,7 @@ public:
         engine& running;
         recorder& events;
         call_check& call_order;  ///< whose stamp the messages of a call carry
+        plan_changes& plan_change;
         failure_state& failure;
         const options& o;
     };
@@ -46,6 +50,10 @@ public:
     std::string objection_to(const call_shape& call, const void* send, const void* recv) const;
     /// Returns how blocks go, by what all ranks know alike.
     uneven_call::way way_of(const uneven_blocks& b) const;
+
+    /// Before the next call in the order of all ranks: takes the plan that it runs by. Returns false while that is not
+    /// known.
+    bool follow_plan();
 
     /// Returns an idle program for such calls, if there is one.
     programs::entry* find_idle(const call_shape& call, const void* send, const void* recv) noexcept {
@@ -71,12 +79,15 @@ private:
     programs::entry* find_idle(const call_shape& call, bool near) noexcept;
     programs::entry& program_for(const call_shape& call, bool near);
     program bind(const call_shape& call, bool near);
+    binding binding_of(const call_shape& call) const;
     int owners_of(const rule& r, const call_shape& call) const;
     bool streams(const call_shape& call) const;
     void lend_scratch(programs::entry& to, std::size_t more = 0);
     const void* multiplied(programs::entry& by, const void* send, void* recv, double factor);
 
     parts with_;
+    std::shared_ptr<const plan_data> plan_;                          // that calls have changed to; null: the first one
+    std::map<std::string, std::shared_ptr<const plan_data>> plans_;  // that they have changed to so far, by their text
     std::function<void()> begun_;
     programs programs_;
 };

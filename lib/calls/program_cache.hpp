@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <iterator>
 #include <list>
+#include <memory>
 #include <utility>
 #include <vector>
 
 #include "base/keep_for_ever.hpp"
 #include "control/call_order/signature.hpp"
+#include "plan/plan_data.hpp"
 
 namespace terrace::detail {
 
@@ -30,6 +32,7 @@ public:
         bool in_graph = false;        ///< a graph runs it whenever it likes, so that it is never dropped
         /// What the rank gives to a barrier; the buffers of joined calls.
         std::vector<std::byte> memory = {};
+        std::shared_ptr<const plan_data> plan = {};  ///< by which it was made; null: the first one
     };
 
     /// @param most_bytes of all programs

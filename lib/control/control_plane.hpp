@@ -6,8 +6,10 @@
 #include <terrace/options.hpp>
 
 #include "control/call_order/call_check.hpp"
+#include "control/link_report/link_reports.hpp"
 #include "control/membership/failure_watch.hpp"
 #include "control/messages/point_to_point.hpp"
+#include "control/plan_change/plan_changes.hpp"
 #include "control/wait_report/wait_chain.hpp"
 
 namespace terrace::detail {
@@ -23,13 +25,17 @@ struct control_plane {
           messages(router, first_slot, callers_rank, events),
           call_order(router, callers_rank, o, std::move(progress), std::move(watch)),
           wait_report(router, o.timeout),
-          membership(router, callers_rank, o.failure_timeout) {}
+          membership(router, callers_rank, o.failure_timeout),
+          link_report(router),
+          plan_change(router) {}
 
     control_router router;
     point_to_point messages;
     call_check call_order;
     wait_chain wait_report;
     failure_watch membership;
+    link_reports link_report;
+    plan_changes plan_change;
 };
 
 }  // namespace terrace::detail

@@ -13,6 +13,8 @@ enum class message_kind : std::uint8_t { inlined, eager, rendezvous, grant, refu
 enum class order_kind : std::uint8_t { round, stamp, stamp_read, difference };
 enum class wait_kind : std::uint8_t { question, reply, last_reply };
 enum class membership_kind : std::uint8_t { come, knows, step, decided };
+enum class link_kind : std::uint8_t { begin, question, answer, sent, received, end };
+enum class plan_kind : std::uint8_t { offer, piece, ready, first_call };
 
 /// A protocol of control messages.
 struct service_row {
@@ -23,13 +25,15 @@ struct service_row {
 constexpr std::size_t kinds_up_to(auto last) noexcept { return static_cast<std::size_t>(last) + 1; }
 
 /// The services of a communicator: the rows of the table below.
-enum class service : std::uint8_t { messages, call_order, wait_report, membership };
+enum class service : std::uint8_t { messages, call_order, wait_report, membership, link_report, plan_change };
 
-inline constexpr std::array<service_row, 4> control_services{{
+inline constexpr std::array<service_row, 6> control_services{{
     {"messages", kinds_up_to(message_kind::credit)},        // point_to_point
     {"call_order", kinds_up_to(order_kind::difference)},    // call_check
     {"wait_report", kinds_up_to(wait_kind::last_reply)},    // wait_chain
     {"membership", kinds_up_to(membership_kind::decided)},  // failure_agreement
+    {"link_report", kinds_up_to(link_kind::end)},           // link_reports
+    {"plan_change", kinds_up_to(plan_kind::first_call)},    // plan_changes
 }};
 
 }  // namespace terrace::detail

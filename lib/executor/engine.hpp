@@ -66,6 +66,8 @@ public:
     /// @param stamp what its messages carry   @returns the number of the call, from 1
     std::uint64_t issue(program& p, const call_buffers& b, const call_stamp& stamp = {});
     bool done(std::uint64_t call) const noexcept;
+    /// Returns the number of the call that was issued last; 0: none was.
+    std::uint64_t issued() const noexcept { return issued_; }
     bool idle() const noexcept { return calls_.empty(); }
     /// Returns true while a running call has lanes to begin. progress() begins them without any other rank's help.
     bool beginning() const noexcept;

@@ -96,6 +96,7 @@ public:
         const instr& i = l_.instruction(n);
         const int number = l_.sends.acquire();
         const request& r = assign(number, n, segment);
+        p_.call_.events->note_message(i.peer, true, r.bytes, p_.shape_.counted_as);
         p_.net_.send(p_.request_of(l_, number), i.peer, tag_of(i), piece_of(i.src).first + r.offset,
                      p_.buffers_.filled_bytes(i.src.part.begin, p_.shape_.element, r.offset, r.bytes));
     }
@@ -163,6 +164,7 @@ public:
     void complete_request(int number) noexcept {
         const request& r = l_.requests[static_cast<std::size_t>(number)];
         const instr& i = l_.instruction(r.instruction);
+        if (i.what != action::send) p_.call_.events->note_message(i.peer, false, r.bytes, p_.shape_.counted_as);
         if (i.what == action::recv_reduce) {
             p_.inputs_[0] = l_.memory.address(i.src) + r.offset;
             p_.inputs_[1] = staging(number);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "schedule/schedule.hpp"
+#include "statistics/message_times.hpp"
 #include "statistics/trace_file.hpp"
 
 namespace terrace::detail {
@@ -53,6 +54,13 @@ public:
         if (keeps_all_) keep(e);
     }
 
+    /// From now on notes when messages with other nodes begin and are complete. @param to must outlive this
+    void note_messages(message_times& to) noexcept { messages_ = &to; }
+    void note_message(int peer, bool sends, std::size_t bytes, int calls) noexcept {
+        if (messages_ != nullptr && messages_->notes(peer, bytes))
+            messages_->note(peer, sends, bytes, calls, message_times::clock::now());
+    }
+
     /// Returns how many events have been recorded.
     std::uint64_t count() const noexcept { return written_; }
     /// Returns when an event was recorded. @param n its number, from 0, among the last ones
@@ -78,8 +86,9 @@ private:
     void keep(const event& e) noexcept;
     double micros(std::uint64_t ticks, double per_tick) const noexcept;  // since 1970
 
-    std::vector<event> last_;    // ring buffer; its size is a power of two
-    std::uint64_t written_ = 0;  // events so far
+    std::vector<event> last_;            // ring buffer; its size is a power of two
+    std::uint64_t written_ = 0;          // events so far
+    message_times* messages_ = nullptr;  // null: nobody asks
     bool keeps_all_;
     traced_rank of_;
     std::vector<event> all_;

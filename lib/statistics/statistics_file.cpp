@@ -43,8 +43,8 @@ double seconds_in(const document& from) { return static_cast<double>(from.intege
 rank_statistics read_file(const fs::path& file) {
     const document from = document::read_file(file);
     expect_format(from.at("terrace_statistics"), statistics_format, "file with this version again");
-    from.allow_only(
-        {"terrace_statistics", "communicator", "host", "plan", "rank", "size", "calls_per_slice", "calls", "waits"});
+    from.allow_only({"terrace_statistics", "communicator", "host", "plan", "rank", "size", "calls_per_slice", "calls",
+                     "waits", "changes"});
     constexpr int most_ranks = 1 << 24;
     rank_statistics r{.communicator = from.at("communicator").text(),
                       .host = from.at("host").text(),
@@ -66,6 +66,11 @@ rank_statistics read_file(const fs::path& file) {
              static_cast<int>(numbers[1].integer(0, static_cast<std::int64_t>(r.counted.calls.size()) - 1)),
              static_cast<int>(numbers[2].integer(0, 1024)), static_cast<int>(numbers[3].integer(0, most_ranks)),
              seconds_in(numbers[4])});
+    }
+    if (!from.has("changes")) return r;
+    for (const document& c : from.at("changes").items()) {
+        c.allow_only({"from_call", "why"});
+        r.changes.push_back({c.at("from_call").integer(1, most), c.at("why").text()});
     }
     return r;
 }
@@ -92,6 +97,11 @@ std::string text_of(const rank_statistics& r) {
     for (const statistics::wait& w : s.waits)
         text += fmt::format("{}\n  [{}, {}, {}, {}, {}]", std::exchange(between, ","), w.first_call, w.size, w.stage,
                             w.rank, micros(w.seconds));
+    if (!r.changes.empty()) text += "],\n \"changes\": [";
+    between = "";
+    for (const changed_plan& c : r.changes)
+        text += fmt::format("{}\n  {{\"from_call\": {}, \"why\": {}}}", std::exchange(between, ","), c.from_call,
+                            in_quotes(c.why));
     return text + "]}\n";
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -8,6 +9,12 @@
 
 namespace terrace::detail {
 
+/// Calls run by another plan from one on.
+struct changed_plan {
+    std::int64_t from_call = 0;
+    std::string why{};
+};
+
 /// The statistics of one rank of a communicator, as a file holds them. Ranks are those of the whole job.
 struct rank_statistics {
     std::string communicator{};  ///< equal on its ranks, and of no other one
@@ -15,6 +22,7 @@ struct rank_statistics {
     int rank = 0;
     int size = 0;  ///< of the communicator
     statistics counted{};
+    std::vector<changed_plan> changes{};  ///< as rank 0 of the plan knows them
 };
 
 /// Returns them as JSON.

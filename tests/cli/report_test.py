@@ -205,6 +205,14 @@ class Report(unittest.TestCase):
         self.assertIn('"numbers":[1,2,3]', self.page("counts.json").replace(" ", ""))
         self.assertNotIn("x </script>", self.page("other.json"))
 
+    def test_statistics_say_when_and_why_the_plan_changed(self):
+        (self.folder / "statistics").mkdir()
+        self.write("statistics/a-0.0.json", {
+            "terrace_statistics": 1, "communicator": "a-0", "host": "node0", "plan": "p", "rank": 0, "size": 2,
+            "calls_per_slice": 1, "calls": [], "waits": [],
+            "changes": [{"from_call": 17, "why": "a link is slow"}, {"from_call": 99, "why": "it is back"}]})
+        self.assertRegex(self.report("statistics"), r"(?s)from_call +why.*17 +a link is slow\n.*99 +it is back\n")
+
     def test_measured_stands_beside_predicted(self):
         of_suite, plan = self.parts(self.page_of_suite())
         measured, predicted = of_suite["collectives"][0], plan["collectives"][0]

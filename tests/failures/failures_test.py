@@ -24,7 +24,7 @@ FINALIZES = MPIRUN and "ulfm" not in RECOVERY  # under ULFM MPI_Finalize agrees 
 
 
 class Failures(Jobs):
-    def expect_named_in_time(self, kind):
+    def expect_named_in_time(self, kind, *words):
         """Ranks that fail in this way, at random points, are named by all others."""
         do, how = KINDS[kind]
         dice = random.Random(f"{SEED} {kind}")
@@ -33,7 +33,7 @@ class Failures(Jobs):
             print(f"left out: {50 - count} of 50 times {kind} over {TRANSPORT}")
         took, finalized, endless = [], 0, 0
         for n in range(count):
-            job = Job(RANKS, dice.randrange(1 << 30))
+            job = Job(RANKS, dice.randrange(1 << 30), *words)
             try:
                 job.wait_until_ready()
                 time.sleep(dice.uniform(0, 0.3))
@@ -72,6 +72,12 @@ class Failures(Jobs):
 
     def test_stopped(self):
         self.expect_named_in_time("stopped")
+
+    def test_killed_while_plans_change(self):
+        self.expect_named_in_time("killed", "changes")
+
+    def test_stopped_while_plans_change(self):
+        self.expect_named_in_time("stopped", "changes")
 
     def test_the_others_go_on_by_shrink_until_fewer_than_half_are_left(self):
         job = self.job(5, 5, "shrink")

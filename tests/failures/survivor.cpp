@@ -1,6 +1,7 @@
 // A rank that makes random collectives, and writes down what becomes of them while other ranks fail.
 //
-// usage: survivor ucx|mpi DIRECTORY SEED [compute SECONDS [thread] | busy SECONDS | shrink | cycles N | parts]
+// usage: survivor ucx|mpi DIRECTORY SEED [compute SECONDS [thread] | busy SECONDS | shrink | changes | cycles N |
+//                                         parts]
 //
 // Writes DIRECTORY/PID.events, an event a line: NAME TIME [WORDS], where TIME is CLOCK_MONOTONIC's:
 //   ready RANK SIZE     all ranks have made a call
@@ -11,11 +12,11 @@
 //   error WORDS         any other error;   wrong WORDS   a wrong result
 // SIGUSR1 makes the process _exit at once. With `compute`, rank 0 computes for so long before it makes its calls, with
 // `thread` beside a progress thread. With `busy` each rank computes for up to so long before each call, in processor
-// time. With `shrink` the others go on after a failure, again and again. With `cycles` the
-// ranks 0 and 1 make N communicators, one after the other, in each of which a process that rank 0 starts is rank 2 and
-// ends: `kept DESCRIPTORS THREADS MAPPINGS` says what a rank has after the first ones, and in the end. With `parts`
-// ranks make communicators and windows for ever. SIGNALS_A_SECOND=N: so many signals, and as many of a
-// profiler's timer as the kernel sends.
+// time. With `shrink` the others go on after a failure, again and again. With `changes` their plan changes all the
+// time. With `cycles` the ranks 0 and 1 make N communicators, one after the other, in each of which a process that
+// rank 0 starts is rank 2 and ends: `kept DESCRIPTORS THREADS MAPPINGS` says what a rank has after the first ones, and
+// in the end. With `parts` ranks make communicators and windows for ever. SIGNALS_A_SECOND=N: so many signals, and as
+// many of a profiler's timer as the kernel sends.
 
 #include <algorithm>
 #include <array>
@@ -42,6 +43,9 @@
 #    include <terrace/mpi.hpp>
 #endif
 
+#include "api/core.hpp"
+#include "plan/plan_access.hpp"
+#include "plan/plan_yaml.hpp"
 #include "support/calls.hpp"
 #include "support/dice.hpp"
 #include "tests/failures/event_log.hpp"
@@ -85,10 +89,22 @@ void compute(double seconds) {
     while (std::clock() < end) {}
 }
 
-void make_calls(communicator& comm, event_log& log, std::uint64_t seed, double busy) {
+// Lets calls change to the same rules under another name, and back.
+void change_plan(communicator& comm) {
+    communicator_core& core = core_of(comm);
+    const auto held = core.hold();
+    plan_changes& changes = core.control().plan_change;
+    if (core.net().rank() != 0 || !changes.is_idle()) return;
+    plan_data next = data_of(core.planned());
+    if (static bool is_first = false; (is_first = !is_first)) next.name += " again";
+    changes.propose(finished(std::move(next)).text);
+}
+
+void make_calls(communicator& comm, event_log& log, std::uint64_t seed, double busy, bool changes) {
     constexpr std::size_t lengths = 16;
     dice d(seed), own(seed + static_cast<std::uint64_t>(comm.rank()));
     for (std::uint64_t n = 0;; ++n) {
+        if (changes) change_plan(comm);
         compute(busy * static_cast<double>(own.below(lengths)) / lengths);
         use_memory();
         const call c = random_call(d, comm.size());
@@ -98,9 +114,10 @@ void make_calls(communicator& comm, event_log& log, std::uint64_t seed, double b
 }
 
 // Makes calls until ranks have failed.
-void calls_until_failure(communicator& comm, event_log& log, std::uint64_t seed, double busy = 0) {
+void calls_until_failure(communicator& comm, event_log& log, std::uint64_t seed, double busy = 0,
+                         bool changes = false) {
     try {
-        make_calls(comm, log, seed, busy);
+        make_calls(comm, log, seed, busy, changes);
     } catch (const rank_failed_error& e) {
         std::string words;
         for (const failed_rank& f : e.failed()) words += words_for(f) + " ";
@@ -188,6 +205,7 @@ void run(int argc, char** argv, event_log& log) {
     if (mode == "cycles") return run_cycles(argv, log);
     options o = options::from_environment();
     o.progress_thread = argc > 6;
+    if (mode == "changes") o.adapt = options::adapting::on;
     if (const char* hertz = std::getenv("SIGNALS_A_SECOND")) send_signals(std::atol(hertz));
     auto comm = std::make_unique<communicator>(create(argv[1], o));
     if (mode == "parts") make_parts(*comm, log);
@@ -196,7 +214,7 @@ void run(int argc, char** argv, event_log& log) {
         compute(std::atof(argv[5]));
     }
     const std::uint64_t seed = std::strtoull(argv[3], nullptr, 10);
-    calls_until_failure(*comm, log, seed, mode == "busy" ? std::atof(argv[5]) : 0);
+    calls_until_failure(*comm, log, seed, mode == "busy" ? std::atof(argv[5]) : 0, mode == "changes");
     try {
         for (std::uint64_t n = 1; mode == "shrink"; ++n) {
             *comm = comm->shrink();

@@ -14,9 +14,9 @@ namespace terrace::detail::test::control_router_test {
 
 namespace {
 
-// A fifth service: its row, and its class.
-constexpr std::array<service_row, 5> five_services = [] {
-    std::array<service_row, 5> rows{};
+// A seventh service: its row, and its class.
+constexpr std::array<service_row, 7> seven_services = [] {
+    std::array<service_row, 7> rows{};
     std::copy(control_services.begin(), control_services.end(), rows.begin());
     rows.back() = {"echo", 2};
     return rows;
@@ -29,7 +29,7 @@ public:
         std::uint64_t value = 0, mark = 0;
     };
 
-    explicit echo(control_router& router) : control_service(router, five_services.size() - 1) {}
+    explicit echo(control_router& router) : control_service(router, seven_services.size() - 1) {}
     void call(int peer, const control_place& where, std::uint64_t value) {
         say(peer, kind::call, where, words{value, 7});
     }
@@ -58,9 +58,9 @@ std::string refusal(const control_frame& f) {
 
 }  // namespace
 
-TEST(control_router, a_fifth_service_is_a_row_and_a_class) {
+TEST(control_router, a_seventh_service_is_a_row_and_a_class) {
     two_ranks both;
-    control_router router_0(both.nets[0], five_services), router_1(both.nets[1], five_services);
+    control_router router_0(both.nets[0], seven_services), router_1(both.nets[1], seven_services);
     echo caller(router_0), other(router_1);
     caller.call(1, {65535, 4000000000}, 21);
     router_1.receive();
@@ -76,8 +76,8 @@ TEST(control_router, a_fifth_service_is_a_row_and_a_class) {
 }
 
 TEST(control_router, what_no_service_takes_is_a_failure_that_names_it) {
-    EXPECT_EQ(refusal({.service = 4, .kind = 1}),
-              "rank 1 of the plan has sent a control message of kind 1 of service 4, which this rank does not know; do "
+    EXPECT_EQ(refusal({.service = 6, .kind = 1}),
+              "rank 1 of the plan has sent a control message of kind 1 of service 6, which this rank does not know; do "
               "all ranks run the same version of Terrace?");
     const auto last = static_cast<std::uint8_t>(service::membership);
     EXPECT_NE(refusal({.service = last, .kind = 2}).find("kind 2 of service membership"), std::string::npos);

@@ -105,11 +105,14 @@ TEST(statistics_files, come_back_as_they_were_and_are_refused_with_the_place) {
     all.wait(1, 0, 7, 0.25);
     all.files[1].host = "a\\b";
     all.files[1].plan = "my \"best\" plan";
+    all.files[1].changes = {{12, "the link is \"slow\""}, {99, "it is back"}};
     for (const rank_statistics& f : all.files) write_statistics(folder.path(), f);
     const std::vector<rank_statistics> read = read_statistics(folder.path());
     ASSERT_EQ(read.size(), 2u);
     EXPECT_EQ(text_of(read[1]), text_of(all.files[1]));
     EXPECT_EQ(read[1].host + ", " + read[1].plan, "a\\b, my \"best\" plan");
+    EXPECT_EQ(read[1].changes.at(0).why, "the link is \"slow\"");
+    EXPECT_EQ(read[1].changes.at(1).from_call, 99);
 
     const auto refused = [&](const std::string& text) {
         const auto file = folder.path() / "1a-0.1.json";

@@ -1,5 +1,6 @@
 #include "api/creation/connect.hpp"
 
+#include <array>
 #include <utility>
 
 #include <fmt/format.h>
@@ -27,13 +28,14 @@ void expect_threads(const options& o, const network_traits& traits) {
 
 void agree(connection& all, const std::string& plan_id, const options& o, std::string_view also) {
     or_tell_others(all.ranks, "one thread", [&] { expect_threads(o, all.net->traits()); });
+    constexpr std::array adapts{"", ", names links", ", adapts"};
     const bool by_node = o.place == options::placement::by_node;
-    require_same(
-        all.ranks,
-        fmt::format("terrace {}, plan {}, placed {}, check {}, failure timeout {:g}{}{}{}{}{}", version(), plan_id,
-                    by_node ? "by node" : "anywhere", to_string(o.check), o.failure_timeout.count(),
-                    o.shared_memory ? "" : ", no shared memory", o.progress_thread ? ", progress thread" : "",
-                    o.reproducible ? ", reproducible" : "", o.rounds_on_wire ? ", rounds on the wire" : "", also));
+    require_same(all.ranks,
+                 fmt::format("terrace {}, plan {}, placed {}, check {}, failure timeout {:g}{}{}{}{}{}{}", version(),
+                             plan_id, by_node ? "by node" : "anywhere", to_string(o.check), o.failure_timeout.count(),
+                             o.shared_memory ? "" : ", no shared memory", o.progress_thread ? ", progress thread" : "",
+                             o.reproducible ? ", reproducible" : "", o.rounds_on_wire ? ", rounds on the wire" : "",
+                             adapts[static_cast<std::size_t>(o.adapt)], also));
     all.interfaces = interfaces_between(all.ranks, value_in(process_environment(), "UCX_NET_DEVICES"));
     all.watch = watch_ranks(all, o);
 }

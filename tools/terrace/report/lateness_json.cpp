@@ -52,9 +52,13 @@ json lateness_json(const std::filesystem::path& directory) {
                          {"seconds", c.seconds},
                          {"waited_seconds", c.waited},
                          {"percent_of_limit", c.seconds > 0 ? 100 * c.limit / c.seconds : 0}});
-    return {
+    json all = {
         {"verdict", found.sentence()}, {"files", files.size()}, {"ranks", ranks}, {"hosts", hosts}, {"stages", stages},
         {"over time", parts},          {"calls", calls}};
+    for (const rank_statistics& file : files)
+        for (const changed_plan& c : file.changes)
+            all["changes of the plan"].push_back({{"from_call", c.from_call}, {"why", c.why}});
+    return all;
 }
 
 }  // namespace terrace::detail

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <terrace/options.hpp>
+#include <terrace/statistics.hpp>
+
+#include "api/plan_follower.hpp"
+#include "api/rank_numbers.hpp"
+#include "control/control_plane.hpp"
+#include "machine/link_rows.hpp"
+#include "plan/plan_data.hpp"
+#include "statistics/slow_links.hpp"
+
+namespace terrace::detail {
+
+/// Says which links carry less than before, and what that costs: on rank 0 of the plan, which all ranks tell when
+/// messages began and were complete.
+class link_watch {
+public:
+    /// All must outlive this. @param rank of the plan
+    link_watch(control_plane& control, recorder& events, const plan_data& p, const options& o,
+               const rank_numbers& ranks, int rank);
+
+    /// Call this again and again while a rank waits. @param counted returns what calls took so far on this rank
+    template <class Counted>
+    void look(Counted counted) {
+        if (own_.looks && is_due() && is_new_window()) judge(counted());
+    }
+    /// Returns when and why calls changed to another plan so far.
+    std::vector<changed_plan> changes() const { return follower_ ? follower_->done() : std::vector<changed_plan>{}; }
+    /// Ends the messages between ranks about this: waits a moment for them. Collective.
+    void end();
+
+private:
+    using clock = message_times::clock;
+    struct calls_so_far {
+        std::uint32_t window = 0;
+        double calls = 0, seconds = 0;
+    };
+
+    bool is_due();
+    bool is_new_window();
+    void begin();
+    void judge(const statistics& s);
+    std::string text_of(const slow_links::finding& f) const;
+    std::string name_of(int link) const;
+    std::string cost(const slow_links::finding& f) const;
+
+    control_plane& control_;
+    const plan_data& plan_;
+    const options& options_;
+    const rank_numbers& ranks_;
+    struct {
+        bool looks = false;   // control messages are read
+        bool judges = false;  // links, which are watched
+        clock::time_point since{};
+        std::uint32_t window = 0, forgets_until = 0;
+    } own_;
+    link_rows rows_;
+    std::unique_ptr<slow_links> links_;
+    std::deque<calls_so_far> calls_;
+    std::unique_ptr<plan_follower> follower_;  // where the plan follows
+};
+
+}  // namespace terrace::detail

@@ -1,0 +1,116 @@
+#include "api/plan_follower.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <exception>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/index.hpp"
+#include "plan/plan_yaml.hpp"
+#include "planner/planner.hpp"
+#include "schedule/slice.hpp"
+#include "schedule/stage_groups.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+constexpr int step = 5;  // percent: links that are about as slow have one plan
+
+// The same rules with no more lanes than the communicator has. Nothing where it cannot run them.
+std::optional<plan_data> fitted(plan_data made, const plan_data& first) {
+    const int lanes = most_lanes(first), slots = lane_slots(first);
+    if (mpi_groups(made) != mpi_groups(first)) return {};
+    for (auto& [what, rules] : made.rules) {
+        for (rule& r : rules) {
+            if (uses_lane_slots(r) && slots == 0) return {};
+            r.lanes = std::min(r.lanes, uses_lane_slots(r) ? std::min(lanes, slots) : lanes);
+        }
+    }
+    return made;
+}
+
+}  // namespace
+
+void plan_follower::note(const slow_links::finding& f, const std::string& why) {
+    for (const int link : f.links) {
+        const auto percent = static_cast<int>(std::lround(100 * f.rate / f.before / step)) * step;
+        if (f.is_slow) percent_[link] = std::max(step, percent);
+        else percent_.erase(link);
+    }
+    why_ = why;
+}
+
+std::string plan_follower::key() const {
+    std::string all;
+    for (const auto& [link, percent] : percent_) all += fmt::format("{}:{} ", link, percent);
+    return all;
+}
+
+hierarchy plan_follower::machine(const link_rows& rows) const {
+    hierarchy h = plan_.machine;
+    for (const auto& [link, percent] : percent_) {
+        const int row = rows.row_of(link), member = rows.member_of(link);
+        const double part = percent / 100.0;
+        if (row == rows.nic_row()) {
+            h.nics.rates[at(member)] *= part;
+        } else if (row == rows.spine_row()) {
+            h.nics.spine *= part;
+        } else {
+            std::vector<double> rates;
+            for (int m = 0; m < rows.members(row); ++m) rates.push_back(h.rate(row, m));
+            rates[at(member)] *= part;
+            h.levels[at(row)] = with_rates(h.levels[at(row)], std::move(rates));
+        }
+    }
+    limit_to_nics(h);
+    return h;
+}
+
+bool plan_follower::look(const link_rows& rows, const statistics& so_far) {
+    changes_.look();
+    if (making_.text.valid() && making_.text.wait_for(std::chrono::seconds(0)) == std::future_status::ready)
+        take_plan();
+    if (!changes_.is_idle()) return false;
+    const std::string before = std::exchange(running_, proposed_);
+    if (before != running_) {
+        done_.push_back({static_cast<std::int64_t>(changes_.changed_at()), why_});
+        return true;
+    }
+    const std::string wanted = key();
+    if (wanted == running_) return false;
+    if (const auto known = plans_.find(wanted); known != plans_.end() || wanted.empty()) {
+        proposed_ = wanted;
+        changes_.propose(wanted.empty() ? plan_.text : known->second);
+    } else if (!making_.text.valid()) {
+        make_plan(rows, so_far);
+    }
+    return false;
+}
+
+void plan_follower::make_plan(const link_rows& rows, const statistics& so_far) {
+    std::set<collective> called;
+    for (const statistics::calls_of_size& c : so_far.calls)
+        if (const std::optional<collective> what = parse_collective(c.call)) called.insert(*what);
+    making_.key = key();
+    making_.text = std::async(std::launch::async, [this, h = machine(rows), called] {
+        const std::vector<collective> all(called.begin(), called.end());
+        std::optional<plan_data> p = fitted(replanned(plan_, h, all, options_.reproducible), plan_);
+        return p ? finished(std::move(*p)).text : plan_.text;
+    });
+}
+
+void plan_follower::take_plan() {
+    std::string& text = plans_[making_.key] = plan_.text;
+    try {
+        text = making_.text.get();
+    } catch (const std::exception& e) {
+        if (options_.log) options_.log(log_level::warn, fmt::format("no plan is made for the slow link: {}", e.what()));
+    }
+}
+
+}  // namespace terrace::detail

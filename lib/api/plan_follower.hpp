@@ -1,0 +1,56 @@
+#pragma once
+
+#include <future>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <terrace/options.hpp>
+#include <terrace/statistics.hpp>
+
+#include "control/plan_change/plan_changes.hpp"
+#include "machine/link_rows.hpp"
+#include "plan/plan_data.hpp"
+#include "statistics/slow_links.hpp"
+#include "statistics/statistics_file.hpp"
+
+namespace terrace::detail {
+
+/// Lets all ranks change to a plan for the machine as it is now: on rank 0 of the plan. It makes the plan in a thread
+/// of its own, for the collectives that have been called.
+class plan_follower {
+public:
+    /// All must outlive this.
+    plan_follower(plan_changes& changes, const plan_data& p, const options& o)
+        : changes_(changes), plan_(p), options_(o) {}
+
+    /// A link has become slow, or is so no longer. @param why the plan changes, in words
+    void note(const slow_links::finding& f, const std::string& why);
+    /// Goes on with what is to be done: call this again and again. Returns true once after calls have changed to
+    /// another plan. @param so_far calls
+    bool look(const link_rows& rows, const statistics& so_far);
+    /// Returns when and why calls changed so far.
+    const std::vector<changed_plan>& done() const noexcept { return done_; }
+
+private:
+    // A machine's slow links, in words that tell it from others.
+    std::string key() const;
+    hierarchy machine(const link_rows& rows) const;
+    void make_plan(const link_rows& rows, const statistics& so_far);
+    void take_plan();
+
+    plan_changes& changes_;
+    const plan_data& plan_;
+    const options& options_;
+    std::map<int, int> percent_;                // by link that is slow: what it carries
+    std::map<std::string, std::string> plans_;  // texts, by key
+    std::string running_, proposed_;            // keys
+    struct {
+        std::string key{};
+        std::future<std::string> text{};
+    } making_;
+    std::string why_;  // the next change
+    std::vector<changed_plan> done_;
+};
+
+}  // namespace terrace::detail

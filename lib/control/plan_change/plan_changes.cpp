@@ -1,0 +1,111 @@
+#include "control/plan_change/plan_changes.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/index.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+constexpr std::uint64_t ahead = 2;          // calls that a rank may begin while ranks agree
+constexpr std::size_t most_at_once = 4096;  // messages that are sent before anything else is done
+using piece = std::array<char, 32>;
+
+}  // namespace
+
+void plan_changes::propose(std::string text) {
+    sending_ = {std::move(text)};
+    for (int r = 1; r < net_.size(); ++r)
+        say(r, plan_kind::offer, {.number = static_cast<std::uint32_t>(sending_.text.size())});
+    look();
+}
+
+void plan_changes::look() {
+    auto& [text, sent] = sending_;
+    if (text.empty() || ended_) return;
+    for (std::size_t said = 0; sent < text.size() && said < most_at_once; said += at(net_.size())) {
+        piece p{};
+        sent += text.copy(p.data(), p.size(), sent);
+        for (int r = 1; r < net_.size(); ++r) say(r, plan_kind::piece, {}, p);
+    }
+    if (sent < text.size()) return;
+    coming_.text = std::exchange(text, {});
+    take();
+}
+
+// This rank has all of the plan. It answers once it runs by the one before.
+void plan_changes::take() {
+    coming_.is_here = first_.has_value();
+    if (first_) return;
+    text_ = std::exchange(coming_.text, {});
+    last_ = calls_->issued() + ahead;
+    if (net_.rank() == 0) take_answer(0, calls_->issued());
+    else say(0, plan_kind::ready, {}, calls_->issued());
+}
+
+void plan_changes::take_answer(int from, std::uint64_t issued) {
+    answers_[from] = issued;
+    if (answers_.size() < at(net_.size())) return;
+    first_ = std::ranges::max_element(answers_, {}, [](const auto& a) { return a.second; })->second + ahead + 1;
+    for (int r = 1; r < net_.size(); ++r) say(r, plan_kind::first_call, {}, *first_);
+    answers_.clear();
+}
+
+void plan_changes::receive(int from, const control_frame& f) {
+    if (ended_) return;
+    switch (static_cast<plan_kind>(f.kind)) {
+        case plan_kind::offer: coming_ = {{}, f.number}; return;
+        case plan_kind::piece: {
+            const auto p = f.get<piece>();
+            const std::size_t more = std::min(coming_.missing, p.size());
+            coming_.text.append(p.data(), more);
+            coming_.missing -= more;
+            if (coming_.missing == 0) take();
+            return;
+        }
+        case plan_kind::ready: return take_answer(from, f.get<std::uint64_t>());
+        case plan_kind::first_call: first_ = f.get<std::uint64_t>();
+    }
+}
+
+bool plan_changes::may_begin() noexcept {
+    const bool may = !last_ || first_ || calls_->issued() < *last_;
+    if (may) since_ = {};
+    else if (since_ == clock::time_point{}) since_ = clock::now();
+    return may;
+}
+
+std::optional<std::string> plan_changes::due() {
+    if (!first_ || calls_->issued() + 1 < *first_) return {};
+    changed_at_ = *std::exchange(first_, {});
+    last_.reset();
+    std::string text = std::exchange(text_, {});
+    if (coming_.is_here) take();
+    return text;
+}
+
+std::chrono::duration<double> plan_changes::age() const noexcept {
+    return since_ == clock::time_point{} ? clock::duration{} : clock::now() - since_;
+}
+
+void plan_changes::add_waits(const std::vector<int>& callers_rank, waiting& all) const {
+    if (since_ == clock::time_point{}) return;
+    std::vector<int> silent{0};
+    if (net_.rank() == 0) {
+        silent.clear();
+        for (int r = 1; r < net_.size(); ++r)
+            if (!answers_.contains(r)) silent.push_back(r);
+    }
+    for (const int r : silent) {
+        const int rank = callers_rank[at(r)];
+        all.ranks.insert(rank);
+        all.lines.push_back(fmt::format("call {}: rank {} has not said when plans change", calls_->issued() + 1, rank));
+    }
+}
+
+}  // namespace terrace::detail

@@ -1,0 +1,210 @@
+#include "statistics/slow_links.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+#include "base/index.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+constexpr std::uint32_t until_known = 3;     // windows until the ranks have said what they noted
+constexpr std::size_t kept = 8, enough = 6;  // windows: 2 s, and how many of them must say something
+constexpr std::uint32_t most_apart = 12;     // windows that `enough` may be spread over
+constexpr double least_span = 1e-3;          // [s]: clocks differ by less
+constexpr double shown = 0.8;                // part of windows that show no more than a link carries
+constexpr double is_slow = 0.8;              // of what it carried
+constexpr double is_late = 0.25;             // of the messages
+constexpr std::size_t most_calls = 16;       // kinds of calls
+constexpr std::size_t most_before = 240;     // windows: a minute
+
+double seconds_at(std::uint32_t window) {
+    return std::chrono::duration<double>(message_times::window).count() * window;
+}
+
+// Half-way from a part to the whole.
+double half_way(double part) { return (1 + part) / 2; }
+
+// Returns what the last windows show. @param count at most so many
+std::vector<double> last_ones(const auto& windows, auto what, std::size_t count = kept) {
+    std::vector<double> all;
+    for (auto w = windows.rbegin(); w != windows.rend() && all.size() < count; ++w) all.push_back(w->second.*what);
+    return all;
+}
+
+// Returns the value that a part of all are below.
+double quantile(std::vector<double> all, double part) {
+    const auto nth = all.begin() + static_cast<std::ptrdiff_t>(part * static_cast<double>(all.size()));
+    std::ranges::nth_element(all, nth);
+    return *nth;
+}
+
+// The most bytes that began and were complete within some time, by that time, or all by that of the window [B/s].
+double most_carried(auto messages) {
+    std::ranges::sort(messages, {}, [](const auto& m) { return m.ended; });
+    double most = 0;
+    for (const auto& m : messages) most += m.bytes / seconds_at(1);
+    for (const auto& first : messages) {
+        double bytes = 0;
+        for (const auto& m : messages) {
+            if (m.begun < first.begun) continue;
+            bytes += m.bytes;
+            most = std::max(most, bytes / std::max(least_span, m.ended - first.begun));
+        }
+    }
+    return most;
+}
+
+}  // namespace
+
+void slow_links::add(std::uint32_t window, int from, int to, bool sends, const message_sample& s) {
+    if (window < judged_) return;
+    numbered& ends = sends ? pairs_[{from, to}].begun : windows_[window][{from, to}];
+    for (std::size_t i = 0; i < s.count; ++i)
+        ends[s.first + static_cast<std::uint32_t>(i)] = {seconds_at(window) + s.time(i), s.bytes(i), s.calls};
+}
+
+// Some message of a minute found its links free, and shows how clocks differ. Where none has, as between ranks that
+// begin to talk while a link is slow, bytes alone count.
+std::vector<slow_links::message> slow_links::messages_of(pair_times& p, const numbered& ended, double rate) const {
+    std::vector<message> all;
+    double shortest = std::numeric_limits<double>::infinity();
+    for (const auto& [number, end] : ended) {
+        const auto begin = p.begun.find(number);
+        if (begin == p.begun.end() || begin->second.bytes != end.bytes) continue;
+        all.push_back({begin->second.time, end.time, end.bytes});
+        shortest = std::min(shortest, end.time - begin->second.time - end.bytes / rate);
+    }
+    if (!all.empty() && slow_.empty()) {
+        p.shortest.push_back(shortest);
+        if (p.shortest.size() > most_before) p.shortest.pop_front();
+        p.off = std::ranges::min(p.shortest);
+    }
+    const double off = p.shortest.empty() ? -std::numeric_limits<double>::infinity() : p.off;
+    for (message& m : all) m.begun += off;
+    return all;
+}
+
+void slow_links::measure(std::uint32_t window, const flows& seen) {
+    std::vector<crossing> through(links_.size());
+    std::set<int> calls;
+    for (const auto& [ranks, ended] : seen) {
+        const std::vector<int> path = path_(ranks.first, ranks.second);
+        if (path.empty()) continue;
+        const auto rate_of = [&](int link) { return links_[at(link)].rate; };
+        const double rate = rate_of(std::ranges::min(path, {}, rate_of));
+        const std::vector<message> all = messages_of(pairs_[ranks], ended, rate);
+        int late = 0;
+        for (std::size_t i = 1; i < all.size(); ++i) late += all[i].ended - all[i - 1].ended < all[i].bytes / rate / 2;
+        for (const int link : path) {
+            crossing& c = through[at(link)];
+            c.messages.insert(c.messages.end(), all.begin(), all.end());
+            c.late += late;
+        }
+        for (const auto& [number, end] : ended) calls.insert(end.calls);
+    }
+    const double oldest = seconds_at(window) - seconds_at(most_apart);
+    for (auto& [ranks, p] : pairs_) std::erase_if(p.begun, [&](const auto& b) { return b.second.time < oldest; });
+    calls_ = calls.size() == 1 ? *calls.begin() : -1;
+    for (std::size_t l = 0; l < links_.size(); ++l) {
+        history& h = past()[l];
+        const auto& [messages, late] = through[l];
+        if (!messages.empty())
+            h.last.emplace_back(window, measured{std::min(links_[l].rate, most_carried(messages)),
+                                                 static_cast<double>(late) / static_cast<double>(messages.size())});
+        while (h.last.size() > kept || (!h.last.empty() && h.last.front().first + most_apart * every_ < window)) {
+            if (slow_.empty()) h.before.push_back(h.last.front().second.rate);
+            h.last.pop_front();
+        }
+        if (h.before.size() > most_before) h.before.pop_front();
+        if (h.before.size() >= kept) h.usual = quantile({h.before.begin(), h.before.end()}, shown);
+    }
+}
+
+std::vector<slow_links::history>& slow_links::past() {
+    if (past_.size() >= most_calls && !past_.contains(calls_)) past_.clear();
+    return past_.try_emplace(calls_, links_.size()).first->second;
+}
+
+void slow_links::forget() {
+    for (auto& [calls, links] : past_)
+        for (history& h : links) h.last.clear();
+}
+
+std::vector<slow_links::finding> slow_links::judge(std::uint32_t now) {
+    std::vector<finding> found;
+    while (!windows_.empty() && windows_.begin()->first + until_known <= now) {
+        const auto& [window, seen] = *windows_.begin();
+        measure(window, seen);
+        end_slow(found);
+        if (std::optional<finding> f = compare(window)) found.push_back(slow_.emplace_back(std::move(*f)));
+        judged_ = window + 1;
+        windows_.erase(windows_.begin());
+    }
+    return found;
+}
+
+void slow_links::end_slow(std::vector<finding>& found) {
+    std::erase_if(slow_, [&](const finding& f) {
+        for (const int link : {f.links.front(), links_[at(f.links.front())].back}) {
+            const history& h = of(link);
+            if (h.last.size() < kept / 2 ||
+                quantile(last_ones(h.last, &measured::rate, kept / 2), 0.5) < half_way(f.rate / f.before) * h.usual)
+                return false;
+        }
+        found.push_back(f);
+        found.back().is_slow = false;
+        return true;
+    });
+}
+
+// True if two links carry the same messages, so that nobody can tell which of them is slow.
+bool slow_links::carry_the_same(int a, int b) {
+    const auto same = [&](int x, int y) { return of(x).last == of(y).last; };
+    const int a_back = links_[at(a)].back, b_back = links_[at(b)].back;
+    return (same(a, b) && same(a_back, b_back)) || (same(a, b_back) && same(a_back, b));
+}
+
+// Nothing where it is not judged. Links whose messages have not been seen lately are not.
+std::optional<slow_links::judgement> slow_links::judge_link(int link, std::uint32_t window) {
+    judgement j{.link = link};
+    for (const int l : {link, links_[at(link)].back}) {
+        const history& h = of(l);
+        if (h.last.size() < enough || h.usual <= 0 || h.last.back().first + every_ < window) return {};
+        j.part = std::max(j.part, quantile(last_ones(h.last, &measured::rate), shown) / h.usual);
+        j.half = std::max(j.half, quantile(last_ones(h.last, &measured::rate), 0.5) / h.usual);
+        j.late = std::max(j.late, quantile(last_ones(h.last, &measured::late), 0.5));
+    }
+    return j;
+}
+
+// The slow link is far below all others that do not carry the same messages.
+std::optional<slow_links::finding> slow_links::compare(std::uint32_t window) {
+    if (!slow_.empty()) return {};  // others may be slow through it
+    std::map<int, std::vector<judgement>> kinds;
+    std::set<int> unknown;  // kinds of which a link is not judged
+    for (int link = 0; link < static_cast<int>(links_.size()); ++link) {
+        const auto& [kind, back, rate] = links_[at(link)];
+        if (back < link || of(link).usual <= 0) continue;
+        if (const std::optional<judgement> j = judge_link(link, window)) kinds[kind].push_back(*j);
+        else unknown.insert(kind);
+    }
+    std::vector<judgement> all;
+    for (const auto& [kind, judged] : kinds)
+        if (judged.size() >= 3 && !unknown.contains(kind)) all.insert(all.end(), judged.begin(), judged.end());
+    if (all.empty()) return {};
+    const judgement one = std::ranges::min(all, {}, &judgement::part);
+    const history& h = of(one.link);
+    if (one.part >= is_slow || h.last.front().first + (kept - 1) * every_ > window) return {};
+    finding f{{}, one.half * h.usual, h.usual, h.last.front().first, true};
+    for (const judgement& j : all) {
+        if (j.part >= half_way(one.part)) continue;
+        if (j.late >= is_late || !carry_the_same(one.link, j.link)) return {};
+        f.links.push_back(j.link);
+    }
+    return f;
+}
+
+}  // namespace terrace::detail

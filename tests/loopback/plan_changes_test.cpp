@@ -1,0 +1,103 @@
+// All ranks change to another plan at one call, while calls are in flight.
+
+#include <cstdint>
+#include <deque>
+#include <set>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <terrace/loopback.hpp>
+
+#include "api/core.hpp"
+#include "base/hash.hpp"
+#include "plan/plan_access.hpp"
+#include "support/dice.hpp"
+#include "support/plans.hpp"
+#include "support/shapes.hpp"
+
+namespace terrace::detail::test::plan_changes_test {
+
+namespace {
+
+hierarchy four_nodes() {
+    hierarchy machine = machine_of(tree::uniform(std::vector{2, 4}));
+    machine.levels[1].medium = fabric::ethernet;
+    return machine;
+}
+
+// Two plans that add up in different orders.
+std::vector<plan> two_plans() {
+    return {plan_of(four_nodes(),
+                    {{{0}, 2, mode::scatter, "", provider::shared_memory}, {{1}, 4, mode::scatter, "ring"}}, 2, 4096),
+            plan_of(four_nodes(), {{{0, 1}, 8, mode::scatter, "ring"}})};
+}
+
+struct outcome {
+    std::vector<std::uint64_t> hashes;  // of each call's result
+    int proposals = 0;
+};
+
+// Makes so many calls, up to four of which are in flight, while rank 0 proposes one plan after the other.
+outcome run(communicator& comm, int calls, const std::vector<plan>& plans, bool some_sleep) {
+    constexpr std::size_t count = 5000;
+    outcome o;
+    dice d(static_cast<std::uint64_t>(comm.rank()));
+    std::deque<std::pair<std::vector<float>, request>> open;
+    const auto end_first = [&] {
+        open.front().second.wait();
+        o.hashes.push_back(hash_of(open.front().first.data(), count * sizeof(float)));
+        open.pop_front();
+    };
+    plan_changes& changes = core_of(comm).control().plan_change;
+    for (int call = 0; call < calls; ++call) {
+        if (comm.rank() == 0 && changes.is_idle() && call + 50 < calls)
+            changes.propose(data_of(plans[at(++o.proposals % 2)]).text);
+        if (some_sleep && d.below(50) == 0) std::this_thread::sleep_for(std::chrono::milliseconds(d.below(8)));
+        std::vector<float> data(count);
+        for (std::size_t i = 0; i < count; ++i)
+            data[i] = 1.0f / static_cast<float>(1 + comm.rank() + static_cast<int>(i % 97));
+        open.emplace_back(std::move(data), request{});
+        open.back().second = comm.allreduce_async(std::span(open.back().first));
+        if (open.size() == 4) end_first();
+    }
+    while (!open.empty()) end_first();
+    return o;
+}
+
+std::vector<outcome> run_all(int calls, bool some_sleep, options o = {}) {
+    o.adapt = options::adapting::on;
+    const std::vector<plan> plans = two_plans();
+    std::vector<outcome> all(8);
+    loopback::run(
+        plans[0],
+        [&](communicator& comm) { all[static_cast<std::size_t>(comm.rank())] = run(comm, calls, plans, some_sleep); },
+        o);
+    return all;
+}
+
+}  // namespace
+
+TEST(plan_changes, all_ranks_have_the_same_bits_and_both_plans_run) {
+    for (const bool some_sleep : {false, true}) {
+        const std::vector<outcome> all = run_all(1500, some_sleep);
+        for (const outcome& o : all) EXPECT_EQ(o.hashes, all[0].hashes);
+        EXPECT_EQ(std::set(all[0].hashes.begin(), all[0].hashes.end()).size(), 2u);
+        EXPECT_GE(all[0].proposals, 100);
+        std::size_t changes = 0;
+        for (std::size_t c = 1; c < all[0].hashes.size(); ++c) changes += all[0].hashes[c] != all[0].hashes[c - 1];
+        EXPECT_GE(changes + 1, static_cast<std::size_t>(all[0].proposals) - 1);
+    }
+}
+
+TEST(plan_changes, bits_stay_where_they_are_reproducible) {
+    options o;
+    o.reproducible = true;
+    const std::vector<outcome> all = run_all(500, true, o);
+    for (const outcome& each : all) EXPECT_EQ(each.hashes, std::vector(500, all[0].hashes[0]));
+    EXPECT_GT(all[0].proposals, 5);
+}
+
+}  // namespace terrace::detail::test::plan_changes_test

@@ -92,7 +92,7 @@ private:
             if (child.type() != pugi::node_element) file_.fail(child, fmt::format("text inside <{}>", parent.name()));
             if (std::find(known.begin(), known.end(), child.name()) == known.end())
                 file_.fail(child, fmt::format("<{}> inside <{}> is not read; known there: {}", child.name(),
-                                              parent.name(), fmt::join(known, ", ")));
+                                              parent.name(), fmt::join(known.begin(), known.end(), ", ")));
             found.push_back(child);
         }
         return found;

@@ -57,6 +57,7 @@ node_stages::node_stages(int rank, std::vector<int> part_of, shared_region arena
       readers_(static_cast<std::size_t>(slots)),
       completed_(static_cast<std::size_t>(memory_.parts())),
       inputs_(static_cast<std::size_t>(memory_.parts())) {
+    running_.reserve(readers_.size());
     for (slot_readers& r : readers_) r.ranks.reserve(completed_.size());
 }
 

@@ -16,7 +16,7 @@ namespace terrace::detail {
 /// Ranks tell one another how far they are by one sequence number per lane slot, which only grows, and beside it where
 /// their memory is: in a slot or in a window, each as it likes. A rank that waits polls the numbers of its peers, and
 /// sleeps when it is told to.
-class node_stages {
+class node_stages : public node_stage_runner {
 public:
     /// @param part_of by rank: its part of the node's memory; -1 if it is on another node
     /// @param arena the first region: mailboxes and slots. All zero at first.
@@ -24,40 +24,23 @@ public:
     node_stages(int rank, std::vector<int> part_of, shared_region arena, int slots, std::size_t slot_bytes,
                 bool sleeps);
 
-    /// node_memory::arena_bytes
-    static std::size_t arena_bytes(int slots, std::size_t slot_bytes) noexcept {
-        return node_memory::arena_bytes(slots, slot_bytes);
-    }
-    /// node_memory::bytes_at_once
-    static std::size_t bytes_at_once(int slots) noexcept { return node_memory::bytes_at_once(slots); }
-    /// node_memory::window_bytes
-    static std::size_t window_bytes(std::size_t bytes) noexcept { return node_memory::window_bytes(bytes); }
     /// node_memory::add_window
     std::shared_ptr<std::byte> add_window(shared_region region) { return memory_.add_window(std::move(region)); }
-    /// node_memory::reachable
-    bool reachable(const std::byte* memory, std::size_t bytes) const noexcept {
-        return memory_.reachable(memory, bytes);
+    bool reachable(const void* memory, std::size_t bytes) const noexcept override {
+        return memory_.reachable(static_cast<const std::byte*>(memory), bytes);
     }
 
-    /// node_stage_runner::take_lanes
-    void take_lanes(std::size_t bytes) { memory_.take_slots(bytes); }
-    /// node_stage_runner::lane_memory
-    std::byte* lane_memory(int lane_slot, std::size_t bytes) noexcept { return memory_.slot_memory(lane_slot, bytes); }
-    /// node_stage_runner::lane_ready
-    bool lane_ready(int lane_slot) noexcept;
-    /// node_stage_runner::lane_readers
-    std::vector<int> lane_readers(int lane_slot) const;
+    void take_lanes(std::size_t bytes) override { memory_.take_slots(bytes); }
+    std::byte* lane_memory(int lane_slot, std::size_t bytes) noexcept override {
+        return memory_.slot_memory(lane_slot, bytes);
+    }
+    bool lane_ready(int lane_slot) noexcept override;
+    std::vector<int> lane_readers(int lane_slot) const override;
 
-    /// stage_runner::start
-    void start(int slot, const stage_call& call) noexcept;
-    /// Moves all stages forward as far as peers let them, and appends the slots of those that are complete.
-    void poll(std::vector<int>& done) noexcept;
-    /// Returns the ranks that the stage in a slot waits for.
-    std::vector<int> missing(int slot) const;
-    /// stage_runner::first_missing
-    int first_missing(int slot) const noexcept;
-    /// Makes room for so many stages at once.
-    void reserve(std::size_t stages) { running_.reserve(stages); }
+    void start(int slot, const stage_call& call) noexcept override;
+    void poll(std::vector<int>& done) noexcept override;
+    std::vector<int> missing(int slot) const override;
+    int first_missing(int slot) const noexcept override;
     bool idle() const noexcept { return running_.empty(); }
     /// Sleeps until a peer gets further, or for a short time. Returns false, without sleep, if there is work to do.
     bool sleep() noexcept;

@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/index.hpp"
 #include "transport/cores.hpp"
 #include "transport/shm/node_peers.hpp"
 #include "transport/shm/node_stages.hpp"
@@ -26,46 +25,32 @@ constexpr std::uint32_t all_stages = [] {
 // A sleep costs a system call here and one in the peer that ends it, each of several microseconds.
 constexpr int yields_before_sleep = 16;
 
-class shm_stages final : public node_stage_runner {
+class shm_stages final : public node_stages {
 public:
     shm_stages(connection& by, std::vector<int> nodes, node_peers peers, shared_region arena, int slots,
                std::size_t slot_bytes, bool oversubscribed)
-        : by_(by),
+        : node_stages(by.ranks.rank(), std::move(peers.position), std::move(arena), slots, slot_bytes, oversubscribed),
+          by_(by),
           peers_(std::move(peers.ranks)),
-          stages_(by.ranks.rank(), std::move(peers.position), std::move(arena), slots, slot_bytes, oversubscribed),
           oversubscribed_(oversubscribed) {
         can_ = {.stages = all_stages, .domain = std::move(nodes), .slot_bytes = slot_bytes, .slots = slots};
         // A peer with a core of its own answers within a microsecond or so, which is what an idle moment costs. One
         // that waits for this core answers once it has it.
         spin_limit_ = oversubscribed ? 2 : 500;
-        stages_.reserve(at(slots));
     }
 
-    void start(int slot, const stage_call& call) noexcept override { stages_.start(slot, call); }
     void poll(std::vector<int>& done) noexcept override {
-        stages_.poll(done);
+        node_stages::poll(done);
         if (!done.empty()) waits_ = 0;
     }
-    std::vector<int> missing(int slot) const override { return stages_.missing(slot); }
-    int first_missing(int slot) const override { return stages_.first_missing(slot); }
-
-    void take_lanes(std::size_t bytes) override { stages_.take_lanes(bytes); }
-    std::byte* lane_memory(int lane_slot, std::size_t bytes) noexcept override {
-        return stages_.lane_memory(lane_slot, bytes);
-    }
-    bool lane_ready(int lane_slot) noexcept override { return stages_.lane_ready(lane_slot); }
-    std::vector<int> lane_readers(int lane_slot) const override { return stages_.lane_readers(lane_slot); }
     std::shared_ptr<std::byte> allocate_window(std::size_t bytes) override {
-        std::optional<shared_region> region = by_.memory->share(by_.ranks, peers_, node_stages::window_bytes(bytes));
-        return region ? stages_.add_window(std::move(*region)) : nullptr;
-    }
-    bool reachable(const void* memory, std::size_t bytes) const noexcept override {
-        return stages_.reachable(static_cast<const std::byte*>(memory), bytes);
+        std::optional<shared_region> region = by_.memory->share(by_.ranks, peers_, node_memory::window_bytes(bytes));
+        return region ? add_window(std::move(*region)) : nullptr;
     }
     // Ranks that share the core come first. The network is looked after when they have nothing to do either.
     bool wait() noexcept override {
-        if (!oversubscribed_ || stages_.idle()) return true;
-        if (++waits_ > yields_before_sleep) return stages_.sleep();
+        if (!oversubscribed_ || idle()) return true;
+        if (++waits_ > yields_before_sleep) return sleep();
         sched_yield();
         return false;
     }
@@ -73,7 +58,6 @@ public:
 private:
     connection& by_;
     const std::vector<int> peers_;
-    node_stages stages_;
     const bool oversubscribed_;
     int waits_ = 0;  // since anything completed
 };
@@ -85,7 +69,7 @@ std::unique_ptr<node_stage_runner> make_shm_stages(connection& by, int slots, st
     if (most_on_a_node(nodes) < 2) return nullptr;
     node_peers peers = peers_of(nodes, by.ranks.rank());
     std::optional<shared_region> arena = by.memory->share(
-        by.ranks, peers.ranks, node_stages::arena_bytes(slots, slot_bytes), node_stages::bytes_at_once(slots));
+        by.ranks, peers.ranks, node_memory::arena_bytes(slots, slot_bytes), node_memory::bytes_at_once(slots));
     if (!arena) return nullptr;
     const bool oversubscribed = use_of_machine(by.ranks).oversubscribed();
     return std::make_unique<shm_stages>(by, std::move(nodes), std::move(peers), std::move(*arena), slots, slot_bytes,

@@ -3,11 +3,10 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <array>
 #include <condition_variable>
 #include <cstdlib>
 #include <mutex>
-#include <string_view>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -16,25 +15,13 @@
 #include <terrace/error.hpp>
 
 #include "base/index.hpp"
+#include "transport/packed.hpp"
 
 namespace terrace::detail {
 
 namespace {
 
 using clock = std::chrono::steady_clock;
-
-// A rank's report to the others.
-struct finding {
-    int code = 0;
-    std::array<char, 16> library{};
-    std::array<char, 32> call{};
-    std::array<char, 200> message{};
-};
-
-template <std::size_t N>
-void set(std::array<char, N>& to, std::string_view text) {
-    std::copy_n(text.begin(), std::min(text.size(), N - 1), to.begin());
-}
 
 // Waits until an operation on a nonblocking communicator has been accepted. Returns NCCL's code, or timed_out_code.
 int settle(const gpu_runtime& gpu, nccl_comm comm, std::chrono::duration<double> limit) noexcept {
@@ -52,21 +39,18 @@ int settle(const gpu_runtime& gpu, nccl_comm comm, std::chrono::duration<double>
 }  // namespace
 
 void on_all_ranks(team& ranks, const std::function<std::optional<transport_fault>()>& action) {
-    finding mine;
-    if (const auto fault = action()) {
-        mine.code = fault->code;
-        set(mine.library, fault->library);
-        set(mine.call, fault->call);
-        set(mine.message, fault->message);
-    }
-    std::vector<finding> all(at(ranks.size()));
-    ranks.gather_all(&mine, all.data(), sizeof mine);
+    packed mine;
+    if (const auto fault = action())
+        for (const std::string& word : {fault->library, fault->call, fault->message, std::to_string(fault->code)})
+            mine.add(word);
+    const std::vector<std::string> all = ranks.exchange(mine.bytes());
     for (std::size_t r = 0; r < all.size(); ++r) {
-        const finding& f = all[r];
-        if (f.code == 0) continue;
-        const std::string text = fmt::format("rank {}: {}", r, f.message.data());
-        if (f.code == timed_out_code) throw timeout_error(fmt::format("{}: {}", f.call.data(), text));
-        throw transport_error(f.library.data(), f.call.data(), f.code, text);
+        if (all[r].empty()) continue;
+        const std::vector<std::string> of = packed(all[r]).values();
+        const std::string text = fmt::format("rank {}: {}", r, of[2]);
+        const int code = std::stoi(of[3]);
+        if (code == timed_out_code) throw timeout_error(fmt::format("{}: {}", of[1], text));
+        throw transport_error(of[0], of[1], code, text);
     }
 }
 

@@ -34,19 +34,18 @@ public:
     bool settled() noexcept override;
 
 protected:
-    struct posted {
-        int slot, peer;
-        bool sends;
-    };
     /// Requests in flight, packed, for a test or wait of MPI's.
     std::vector<MPI_Request>& requests() noexcept { return requests_; }
-    const posted& posted_at(int index) const noexcept { return posted_[static_cast<std::size_t>(index)]; }
     /// Notes the result of such a call: the first `count` of `indices` are of requests that have completed.
     void complete(const char* call, int code, int count, std::span<int> indices) noexcept;
     /// Returns the slots that have completed since the last call; valid until the next one.
     std::span<const int> completed() noexcept;
 
 private:
+    struct posted {
+        int slot, peer;
+        bool sends;
+    };
     struct sent_control {
         std::array<std::uint64_t, 5> words;
         MPI_Request request;

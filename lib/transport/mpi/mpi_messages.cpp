@@ -21,7 +21,6 @@ mpi_messages::mpi_messages(const network_traits& traits, std::shared_ptr<owned_c
     indices_.resize(n);
     if (ulfm::is_there()) statuses_.resize(n);
     done_.reserve(n);
-    reported_.reserve(n);
 }
 
 mpi_messages::~mpi_messages() {
@@ -84,8 +83,10 @@ std::span<const int> mpi_messages::poll() noexcept {
     int code = MPI_Testsome(static_cast<int>(requests_.size()), requests_.data(), &count, indices_.data(),
                             statuses_.empty() ? MPI_STATUSES_IGNORE : statuses_.data());
     if (code == MPI_ERR_IN_STATUS && !statuses_.empty()) code = drop_those_of_deaths(count);
-    complete("MPI_Testsome", code, count, indices_);
-    return completed();
+    if (code != MPI_SUCCESS) latch("MPI_Testsome", code);
+    done_.clear();
+    if (count != MPI_UNDEFINED && count > 0 && !fault()) complete(count);
+    return done_;
 }
 
 // Messages with a rank that has died are never complete. Returns the code of any other failure.
@@ -100,24 +101,16 @@ int mpi_messages::drop_those_of_deaths(int count) noexcept {
 }
 
 // The active requests stay packed: the last one moves into each gap, from the highest gap down.
-void mpi_messages::complete(const char* call, int code, int count, std::span<int> indices) noexcept {
-    if (code != MPI_SUCCESS) latch(call, code);
-    if (count == MPI_UNDEFINED || count == 0 || fault()) return;
-    std::sort(indices.begin(), indices.begin() + count, std::greater<>());
+void mpi_messages::complete(int count) noexcept {
+    std::sort(indices_.begin(), indices_.begin() + count, std::greater<>());
     for (int i = 0; i < count; ++i) {
-        const auto gap = static_cast<std::size_t>(indices[static_cast<std::size_t>(i)]);
+        const auto gap = static_cast<std::size_t>(indices_[static_cast<std::size_t>(i)]);
         if (posted_[gap].slot >= 0) done_.push_back(posted_[gap].slot);
         requests_[gap] = requests_.back();
         posted_[gap] = posted_.back();
         requests_.pop_back();
         posted_.pop_back();
     }
-}
-
-std::span<const int> mpi_messages::completed() noexcept {
-    reported_.swap(done_);
-    done_.clear();
-    return reported_;
 }
 
 // MPI moves on when it is called.

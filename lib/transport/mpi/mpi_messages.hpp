@@ -16,7 +16,7 @@
 namespace terrace::detail {
 
 /// Messages over an MPI communicator of their own.
-class mpi_messages : public messages {
+class mpi_messages final : public messages {
 public:
     /// @param comm one that nobody else uses, which this frees, as it does the last of `world`, unless abandoned
     /// @param outlives_deaths whether ranks may go on where others have died
@@ -32,14 +32,6 @@ public:
     bool abandon() noexcept override;
     void look() noexcept override;
     bool settled() noexcept override;
-
-protected:
-    /// Requests in flight, packed, for a test or wait of MPI's.
-    std::vector<MPI_Request>& requests() noexcept { return requests_; }
-    /// Notes the result of such a call: the first `count` of `indices` are of requests that have completed.
-    void complete(const char* call, int code, int count, std::span<int> indices) noexcept;
-    /// Returns the slots that have completed since the last call; valid until the next one.
-    std::span<const int> completed() noexcept;
 
 private:
     struct posted {
@@ -60,6 +52,7 @@ private:
     void post(posted what, int tag, const char* call, Start start) noexcept;
     void forget_sent_control() noexcept;
     int drop_those_of_deaths(int count) noexcept;
+    void complete(int count) noexcept;
     void latch(const char* call, int code) noexcept;
 
     const std::shared_ptr<owned_comm> world_;
@@ -70,7 +63,7 @@ private:
     std::vector<posted> posted_;         // beside them
     std::vector<int> indices_;           // what MPI says of them
     std::vector<MPI_Status> statuses_;   // the same; empty where nothing is to be learnt of them
-    std::vector<int> done_, reported_;   // slots
+    std::vector<int> done_;              // slots
     std::deque<sent_control> control_;   // on their way
     std::unique_ptr<coming_control> coming_ = std::make_unique<coming_control>();
 };

@@ -1,23 +1,33 @@
-#include "transport/mpi/mpi_network.hpp"
+// The module: the transport over the MPI that this is compiled with.
 
+#include "transport/mpi/mpi_module.hpp"
+
+#include <mpi.h>
 #if defined(OPEN_MPI) && __has_include(<mpi-ext.h>)
 #    include <mpi-ext.h>
 #endif
 
 #include <algorithm>
+#include <map>
+#include <mutex>
 #include <numeric>
+#include <set>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include <terrace/error.hpp>
+#include <terrace/version.hpp>
 
 #include "base/index.hpp"
 #include "base/wire.hpp"
 #include "transport/mpi/mpi_bootstrap.hpp"
 #include "transport/mpi/mpi_collectives.hpp"
 #include "transport/mpi/mpi_messages.hpp"
+#include "transport/mpi/owned.hpp"
 #include "transport/mpi/ulfm.hpp"
 
 namespace terrace::detail {
@@ -86,87 +96,6 @@ numbered_comm shrunk(const owned_comm& comm, int size) {
     throw transport_error("mpi", "MPIX_Comm_shrink", MPI_ERR_OTHER, "another rank has died meanwhile");
 }
 
-}  // namespace
-
-mpi_network::mpi_network(network_traits traits, std::shared_ptr<owned_comm> world,
-                         std::vector<std::shared_ptr<owned_comm>> reserve)
-    : network(std::move(traits)), world_(std::move(world)), reserve_(std::move(reserve)) {}
-
-// To free one is collective.
-mpi_network::~mpi_network() {
-    if (!world_->is_abandoned()) return;
-    for (const auto& comm : reserve_) comm->abandon();
-}
-
-void mpi_network::lose(std::span<const int> failed, std::span<const int> dead) {
-    finalize_without_others();
-    const std::lock_guard lock(guard_);
-    failed_.insert(failed.begin(), failed.end());
-    dead_.insert(dead.begin(), dead.end());
-}
-
-// The nearest team that it is a part of, which its name begins with.
-mpi_network::connected_team mpi_network::origin_of(const team& ranks) const {
-    const std::lock_guard lock(guard_);
-    for (std::string name = ranks.name(); !name.empty();) {
-        name.resize(name.rfind('/'));
-        const auto found = teams_.find(name);
-        if (found != teams_.end() && !found->second.comm.expired()) return found->second;
-    }
-    connected_team all{world_, std::vector<int>(at(world_->size()))};
-    std::iota(all.members.begin(), all.members.end(), 0);
-    return all;
-}
-
-bool mpi_network::lacks_only(const std::set<int>& lost, const team& ranks, std::vector<int> origin) const {
-    const std::lock_guard lock(guard_);
-    return std::erase_if(origin, [&](int rank) { return lost.contains(rank); }) > 0 && origin == ranks.members();
-}
-
-// The next one that none of the ranks has used. None is used twice: messages of a former team may be on their way.
-numbered_comm mpi_network::from_reserve(team& ranks) {
-    std::unique_lock lock(guard_);
-    int next = next_reserve_;
-    lock.unlock();
-    std::vector<int> all(at(ranks.size()));
-    ranks.gather_all(&next, all.data(), sizeof next);
-    next = *std::max_element(all.begin(), all.end());
-    lock.lock();
-    next_reserve_ = next + 1;
-    if (next >= static_cast<int>(reserve_.size())) return {};
-    reserve_[at(next)]->abandon();
-    return {reserve_[at(next)], ranks.members()};
-}
-
-// Once a rank of a communicator has died, MPI makes no part of it. An MPI with ULFM makes one of all that are left, in
-// the same order.
-numbered_comm mpi_network::connected(team& ranks) {
-    const connected_team origin = origin_of(ranks);
-    const std::shared_ptr<owned_comm> from = origin.comm.lock();
-    numbered_comm made;
-    if (!reserve_.empty() && lacks_only(failed_, ranks, origin.members)) made = from_reserve(ranks);
-    if (!made.comm && ulfm::is_there() && lacks_only(dead_, ranks, origin.members)) made = shrunk(*from, ranks.size());
-    if (!made.comm) made = part_of(*from, *world_, ranks.members());
-    const std::lock_guard lock(guard_);
-    std::erase_if(teams_, [](const auto& team) { return team.second.comm.expired(); });
-    teams_.insert_or_assign(ranks.name(), connected_team{made.comm, ranks.members()});
-    return made;
-}
-
-std::unique_ptr<messages> mpi_network::connect(team& ranks, int slots) {
-    return std::make_unique<mpi_messages>(traits(), world_, connected(ranks), slots, !reserve_.empty());
-}
-
-std::unique_ptr<stage_runner> mpi_network::own_collectives(team& ranks, std::span<const std::vector<int>> groups,
-                                                           int lane_slots) {
-    std::unique_lock lock(guard_);
-    const std::shared_ptr<owned_comm> comm = teams_.find(ranks.name())->second.comm.lock();
-    lock.unlock();
-    const bool all_used = comm->size() == ranks.size();
-    return std::make_unique<detail::mpi_collectives>(
-        numbered_comm{comm, all_used ? std::vector<int>() : ranks.members()}, ranks.rank(), groups, lane_slots);
-}
-
 network_traits mpi_traits() {
     return {.name = "mpi",
             .segment = wire_segment,
@@ -176,6 +105,102 @@ network_traits mpi_traits() {
             .no_survivors = no_survivors,
             .one_thread = one_thread()};
 }
+
+// The ranks of an MPI communicator, of which it has a copy of its own.
+class mpi_network final : public network {
+public:
+    mpi_network(std::shared_ptr<owned_comm> world, std::vector<std::shared_ptr<owned_comm>> reserve)
+        : network(mpi_traits()), world_(std::move(world)), reserve_(std::move(reserve)) {}
+
+    // To free one is collective.
+    ~mpi_network() override {
+        if (!world_->is_abandoned()) return;
+        for (const auto& comm : reserve_) comm->abandon();
+    }
+
+    void lose(std::span<const int> failed, std::span<const int> dead) override {
+        finalize_without_others();
+        const std::lock_guard lock(guard_);
+        failed_.insert(failed.begin(), failed.end());
+        dead_.insert(dead.begin(), dead.end());
+    }
+
+    std::unique_ptr<messages> connect(team& ranks, int slots) override {
+        return std::make_unique<mpi_messages>(traits(), world_, connected(ranks), slots, !reserve_.empty());
+    }
+
+    std::unique_ptr<stage_runner> own_collectives(team& ranks, std::span<const std::vector<int>> groups,
+                                                  int lane_slots) override {
+        std::unique_lock lock(guard_);
+        const std::shared_ptr<owned_comm> comm = teams_.find(ranks.name())->second.comm.lock();
+        lock.unlock();
+        const bool all_used = comm->size() == ranks.size();
+        return std::make_unique<detail::mpi_collectives>(
+            numbered_comm{comm, all_used ? std::vector<int>() : ranks.members()}, ranks.rank(), groups, lane_slots);
+    }
+
+private:
+    struct connected_team {
+        std::weak_ptr<owned_comm> comm;
+        std::vector<int> members;
+    };
+
+    // The nearest team that it is a part of, which its name begins with.
+    connected_team origin_of(const team& ranks) const {
+        const std::lock_guard lock(guard_);
+        for (std::string name = ranks.name(); !name.empty();) {
+            name.resize(name.rfind('/'));
+            const auto found = teams_.find(name);
+            if (found != teams_.end() && !found->second.comm.expired()) return found->second;
+        }
+        connected_team all{world_, std::vector<int>(at(world_->size()))};
+        std::iota(all.members.begin(), all.members.end(), 0);
+        return all;
+    }
+
+    bool lacks_only(const std::set<int>& lost, const team& ranks, std::vector<int> origin) const {
+        const std::lock_guard lock(guard_);
+        return std::erase_if(origin, [&](int rank) { return lost.contains(rank); }) > 0 && origin == ranks.members();
+    }
+
+    // The next one that none of the ranks has used. None is used twice: messages of a former team may be on their way.
+    numbered_comm from_reserve(team& ranks) {
+        std::unique_lock lock(guard_);
+        int next = next_reserve_;
+        lock.unlock();
+        std::vector<int> all(at(ranks.size()));
+        ranks.gather_all(&next, all.data(), sizeof next);
+        next = *std::max_element(all.begin(), all.end());
+        lock.lock();
+        next_reserve_ = next + 1;
+        if (next >= static_cast<int>(reserve_.size())) return {};
+        reserve_[at(next)]->abandon();
+        return {reserve_[at(next)], ranks.members()};
+    }
+
+    // Makes a communicator of the team's ranks. Collective over these. Once a rank of a communicator has died, MPI
+    // makes no part of it. An MPI with ULFM makes one of all that are left, in the same order.
+    numbered_comm connected(team& ranks) {
+        const connected_team origin = origin_of(ranks);
+        const std::shared_ptr<owned_comm> from = origin.comm.lock();
+        numbered_comm made;
+        if (!reserve_.empty() && lacks_only(failed_, ranks, origin.members)) made = from_reserve(ranks);
+        if (!made.comm && ulfm::is_there() && lacks_only(dead_, ranks, origin.members))
+            made = shrunk(*from, ranks.size());
+        if (!made.comm) made = part_of(*from, *world_, ranks.members());
+        const std::lock_guard lock(guard_);
+        std::erase_if(teams_, [](const auto& team) { return team.second.comm.expired(); });
+        teams_.insert_or_assign(ranks.name(), connected_team{made.comm, ranks.members()});
+        return made;
+    }
+
+    const std::shared_ptr<owned_comm> world_;
+    mutable std::mutex guard_;  // of all below
+    std::map<std::string, connected_team> teams_;
+    std::set<int> failed_, dead_;
+    std::vector<std::shared_ptr<owned_comm>> reserve_;
+    int next_reserve_ = 0;
+};
 
 std::shared_ptr<owned_comm> copy_of(MPI_Comm world) {
     int rank = 0;
@@ -199,15 +224,23 @@ std::vector<int> ranks_in_world(MPI_Comm comm, int size) {
     return all ? in_world : std::vector<int>{};
 }
 
-mpi_ranks join_mpi(MPI_Comm world, int reserve) {
-    const std::shared_ptr<owned_comm> own = copy_of(world);
+mpi_ranks join(const void* world, int reserve) {
+    const std::shared_ptr<owned_comm> own = copy_of(*static_cast<const MPI_Comm*>(world));
     check(PMPI_Allreduce(MPI_IN_PLACE, &reserve, 1, MPI_INT, MPI_MIN, own->get()), "MPI_Allreduce");
     std::vector<std::shared_ptr<owned_comm>> copies;
     for (int i = 0; i < reserve; ++i) copies.push_back(copy_of(own->get()));
-    return {.net = std::make_shared<mpi_network>(mpi_traits(), own, std::move(copies)),
+    return {.net = std::make_shared<mpi_network>(own, std::move(copies)),
             .boot = std::make_shared<mpi_bootstrap>(own, ranks_in_world(own->get(), own->size())),
             .rank = own->rank(),
             .size = own->size()};
 }
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) const mpi_module terrace_mpi_module{
+    .head = {.version = header_version, .bytes = sizeof(mpi_module)},
+    .join = join,
+    .function = reinterpret_cast<void (*)()>(&MPI_Comm_rank),
+};
 
 }  // namespace terrace::detail

@@ -11,9 +11,14 @@
 
 #include "transport/messages.hpp"
 #include "transport/team.hpp"
-#include "transport/ucx/ucx_network.hpp"
 
 namespace terrace::detail {
+
+/// UCX's context: which devices there are, and how they are used.
+using ucx_context = std::shared_ptr<ucp_context>;
+
+/// For set-up. @throws transport_error
+void check(ucs_status_t status, const char* call);
 
 /// Messages by a UCX worker of their own. A peer is connected when it is first used. Both ends then show the job key in
 /// a hello, and nothing else leaves before the peer's has come.

@@ -1,4 +1,6 @@
-#include "transport/ucx/ucx_network.hpp"
+// The module: the transport over UCX.
+
+#include "transport/ucx/ucx_module.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -10,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <terrace/error.hpp>
+#include <terrace/version.hpp>
 
 #include "base/index.hpp"
 #include "base/wire.hpp"
@@ -76,29 +79,45 @@ void expect_ports(team& ranks, const ucx_settings& settings) {
             throw transport_error("ucx", "bind", EADDRINUSE, fmt::format("rank {}: {}", ranks.members()[r], lacks[r]));
 }
 
+// Ranks that UCX connects. Each team has a worker of its own.
+class ucx_network final : public network {
+public:
+    explicit ucx_network(std::shared_ptr<const ucx_settings> settings)
+        : network({.name = "ucx", .segment = ucx_segment, .takes_shorter = true, .by_node_memory = true}),
+          settings_(std::move(settings)) {}
+
+    // A rank that cannot open its worker tells the others so by an empty address.
+    std::unique_ptr<messages> connect(team& ranks, int slots) override {
+        expect_ports(ranks, *settings_);
+        std::unique_ptr<ucx_messages> made;
+        try {
+            if (!context_) context_ = open_context(*settings_);
+            made = std::make_unique<ucx_messages>(traits(), context_, ranks, slots);
+        } catch (const transport_error&) {
+            ranks.exchange("");
+            throw;
+        }
+        made->introduce(ranks);
+        return made;
+    }
+
+private:
+    const std::shared_ptr<const ucx_settings> settings_;
+    ucx_context context_;
+};
+
 }  // namespace
 
 void check(ucs_status_t status, const char* call) {
     if (status != UCS_OK) throw transport_error("ucx", call, status, ucs_status_string(status));
 }
 
-ucx_network::ucx_network(std::shared_ptr<const ucx_settings> settings)
-    : network({.name = "ucx", .segment = ucx_segment, .takes_shorter = true, .by_node_memory = true}),
-      settings_(std::move(settings)) {}
-
-// A rank that cannot open its worker tells the others so by an empty address.
-std::unique_ptr<messages> ucx_network::connect(team& ranks, int slots) {
-    expect_ports(ranks, *settings_);
-    std::unique_ptr<ucx_messages> made;
-    try {
-        if (!context_) context_ = open_context(*settings_);
-        made = std::make_unique<ucx_messages>(traits(), context_, ranks, slots);
-    } catch (const transport_error&) {
-        ranks.exchange("");
-        throw;
-    }
-    made->introduce(ranks);
-    return made;
-}
+extern "C" __attribute__((visibility("default"))) const ucx_module terrace_ucx_module{
+    .head = {.version = header_version, .bytes = sizeof(ucx_module)},
+    .library_version = ucp_get_version_string,
+    .make = [](std::shared_ptr<const ucx_settings> settings) -> std::shared_ptr<network> {
+        return std::make_shared<ucx_network>(std::move(settings));
+    },
+};
 
 }  // namespace terrace::detail

@@ -28,7 +28,7 @@ class Terrace(MesonPackage):
         depends_on("c")
         depends_on("cxx")
         depends_on("meson@1.0:")
-        depends_on("cli11@:2.5")
+        depends_on("cli11")
         depends_on("nlohmann-json")
         depends_on("python@3.9:")
     depends_on("fmt")

@@ -57,7 +57,7 @@ public:
         for (const bool inward : {false, true}) part_[rows_.link(row, member, inward)] = part;
     }
     /// Ranks of these nodes may find a message so much later [s], one time in three.
-    void load(std::vector<int> nodes, double most) {
+    void load(const std::vector<int>& nodes, double most) {
         for (const int n : nodes) late_[n] = most;
     }
     /// Runs calls for so long [s], and returns what has been found meanwhile.

@@ -257,7 +257,11 @@ void add_generate_option(CLI::App& app, const std::map<std::string, page_maker>&
     std::vector<std::string> names;
     for (const auto& [name, maker] : makers) names.push_back(name);
     const auto print = [makers](const std::string& what) { throw CLI::CallForVersion(makers.at(what)(), 0); };
-    app.add_option_function<std::string>("--generate", print)->check(CLI::IsMember(names))->group("");
+    // At once: from CLI11 2.6 on a missing subcommand is an error before other options do anything.
+    app.add_option_function<std::string>("--generate", print)
+        ->trigger_on_parse()
+        ->check(CLI::IsMember(names))
+        ->group("");
 }
 
 }  // namespace terrace::detail

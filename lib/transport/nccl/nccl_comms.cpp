@@ -93,7 +93,7 @@ void nccl_comms::reclaim(action how) noexcept {
         std::vector<nccl_comm> made;
         for (const handle& h : work->handles)
             if (*h != nullptr) made.push_back(*h);
-        std::thread([work, made, how, &gpu = on_.gpu(), device = on_.device()] {
+        std::thread([work, made, how = std::move(how), &gpu = on_.gpu(), device = on_.device()] {
             gpu.use_device(device);
             how(made);
             // What was being made when its maker gave up has no work on the device.

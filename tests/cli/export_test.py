@@ -62,6 +62,12 @@ levels:
         one = racks.replace("size: 2, fabric: ethernet", "size: 1, fabric: ethernet")
         self.assertIn("takes 1.00 times", self.export(one, "rankfile"))
 
+    def test_one_rank_has_no_ring(self):
+        one = "terrace_topology: 1\nname: one\nlevels: [{name: node, size: 1, fabric: shm, hosts: tux}]\n"
+        for form in ("rankfile", "hostfile", "machinefile", "slurm", "torchrun"):
+            self.assertIn("# no prediction for rings: there is one rank\n", self.export(one, form))
+        self.assertIn("# of 1 node, from", self.export(one.replace(", hosts: tux", ""), "rankfile"))
+
     def lines_of(self, cluster, form):
         return [line for line in self.export(cluster, form).splitlines() if not line.startswith("#")]
 

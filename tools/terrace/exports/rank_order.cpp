@@ -53,6 +53,7 @@ std::vector<int> in_turns(const hierarchy& machine) {
 
 // Says what the order is worth for libraries that send along a ring.
 std::string gain(const hierarchy& machine) {
+    if (machine.ranks() == 1) return "# no prediction for rings: there is one rank\n";
     if (machine.torus_level() < machine.depth()) return "# no prediction for rings: a torus has several ways\n";
     const link_loads links(machine, false);
     std::vector<int> nodes(machine.node_sizes().size());
@@ -99,9 +100,9 @@ std::string openmpi_rankfile(const plan_data& plan, const export_options&) {
     if (machine.hosts.empty())
         out += fmt::format(
             "# The plan names no hosts: +n0 is the first node of mpirun's allocation, so that mpirun needs one\n"
-            "# of {} nodes, from the scheduler or by --hostfile. With hosts: in the cluster file, or --hosts,\n"
+            "# of {} node{}, from the scheduler or by --hostfile. With hosts: in the cluster file, or --hosts,\n"
             "# terrace plan names them.\n",
-            sizes.size());
+            sizes.size(), sizes.size() == 1 ? "" : "s");
     int rank = 0;
     for (std::size_t node = 0; node < sizes.size(); ++node)
         for (int slot = 0; slot < sizes[node]; ++slot)

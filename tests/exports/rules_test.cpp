@@ -134,5 +134,32 @@ TEST(rules, of_mpich_with_a_letter_too_few_are_refused) {
     }
 }
 
+// MPICH 4.0 aborts on all of them, but the last: it reads another number.
+TEST(rules, of_mpich_that_leave_it_without_a_choice_are_refused) {
+    const std::string good = R"({"collective=bcast": {"comm_type=intra": {
+"is_sendbuf_inplace=yes": {"composition=MPIDI_Bcast_intra_composition_alpha": {}},
+"is_sendbuf_inplace=no": {"comm_size<=8": {"composition=MPIDI_Bcast_intra_composition_gamma": {}},
+"comm_size=any": {"composition=MPIDI_Bcast_intra_composition_beta": {}}}}}})";
+    const auto refusal = [&](std::string_view from, std::string_view to) {
+        std::string text = good;
+        text.replace(text.find(from), from.size(), to);
+        return refusal_of([&] { check_mpich({"rules", text}); });
+    };
+    EXPECT_EQ(refusal("", ""), "accepted");
+    EXPECT_EQ(refusal("composition=MPIDI_Bcast_intra_composition_alpha", "algorithm=MPIR_Nonsense"),
+              "rules:2:55: \"algorithm=MPIR_Nonsense\": only compositions are read");
+    const std::string_view none = "MPICH knows no ";
+    EXPECT_NE(refusal("Bcast", "Reduce").find(none), std::string::npos);
+    EXPECT_NE(refusal("alpha", "delta").find(none), std::string::npos);
+    EXPECT_NE(refusal("collective=bcast", "collective=barrier").find(none), std::string::npos);
+    EXPECT_NE(refusal("<=8", "<=99999999999999999999").find(none), std::string::npos);
+    EXPECT_NE(refusal("<=8", "<=2147483648").find(none), std::string::npos);
+    const std::string_view others = "none of these choices holds for all other calls";
+    EXPECT_NE(refusal("comm_size=any", "comm_size<=9").find(others), std::string::npos);
+    EXPECT_NE(refusal("inplace=no", "inplace=yes ").find(none), std::string::npos);
+    EXPECT_NE(refusal("is_sendbuf_inplace=no", "is_commutative=no").find(others), std::string::npos);
+    EXPECT_NE(refusal("comm_type=intra", "comm_type=inter").find(others), std::string::npos);
+}
+
 }  // namespace
 }  // namespace terrace::detail::test

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <charconv>
 #include <limits>
 #include <string>
 #include <utility>
@@ -89,7 +90,7 @@ library_choices all_choices(const hierarchy& machine, int library_algorithm::*nu
     return made;
 }
 
-constexpr std::array<std::string_view, 4> greek{"alpha", "beta", "gamma", "delta"};  // of MPICH's compositions
+constexpr std::array<std::string_view, 3> greek{"alpha", "beta", "gamma"};  // of MPICH's compositions
 
 char lower(char upper) { return static_cast<char>(std::tolower(static_cast<unsigned char>(upper))); }
 
@@ -121,13 +122,16 @@ bool is_one_of(std::string_view words, std::string_view word) {
     return word.find(' ') == word.npos && words.find(fmt::format(" {} ", word)) != words.npos;
 }
 
-bool is_composition(std::string_view key) {
+// True for those that MPICH 4.0 has of this collective.
+bool is_composition(std::string_view key, std::string_view collective) {
     constexpr std::string_view begin = "composition=MPIDI_", middle = "_intra_composition_";
     const std::size_t there = key.find(middle);
     if (!key.starts_with(begin) || there == key.npos) return false;
     std::string name(key.substr(begin.size(), there - begin.size()));
     if (!name.empty()) name[0] = lower(name[0]);
-    return is_one_of(mpich_names, name) && std::ranges::count(greek, key.substr(there + middle.size())) > 0;
+    const int known = is_one_of(" allreduce bcast reduce ", name) ? 3 : is_one_of(" barrier scan ", name) ? 2 : 1;
+    return name == collective &&
+           std::ranges::count(greek.begin(), greek.begin() + known, key.substr(there + middle.size())) > 0;
 }
 
 bool is_selector(std::string_view key) {
@@ -136,19 +140,40 @@ bool is_selector(std::string_view key) {
     if (end == key.npos || found == std::end(selectors)) return false;
     const std::string_view value = key.substr(std::min(key.size(), key.find_first_not_of("=<", end)));
     if (key[end] == '=') return is_one_of(found->words, value);
-    return found->bounds && !value.empty() && value.find_first_not_of("0123456789") == value.npos;
+    int bound = 0;  // MPICH reads an int
+    return found->bounds && value.find_first_not_of("0123456789") == value.npos &&
+           std::from_chars(value.data(), value.data() + value.size(), bound).ec == std::errc{};
 }
 
-// MPICH aborts on keys that it does not know.
-int mpich_rules(const json_file& file, const json_value& choices) {
+// True if one of the choices is that of each call. MPICH itself has choices for collectives that a file lacks.
+bool has_last_choice(const json_value& choices) {
+    const auto has = [&](const std::string& key) {
+        return std::ranges::any_of(choices.entries, [&](const auto& entry) { return entry.first == key; });
+    };
+    return std::ranges::any_of(choices.entries, [&](const auto& entry) {
+        const std::string& key = entry.first;
+        return key.starts_with("composition=") || key.starts_with("collective=") || key == "comm_type=intra" ||
+               key.ends_with("=any") || (key.ends_with("=yes") && has(key.substr(0, key.size() - 3) + "no"));
+    });
+}
+
+// MPICH aborts on keys that it does not know, on compositions of another collective, and on calls without a choice.
+int mpich_rules(const json_file& file, const json_value& choices, std::string_view collective) {
     if (choices.what != json_value::kind::map || choices.entries.empty()) file.fail(choices, "choices expected here");
     int rules = 0;
     for (const auto& [key, inner] : choices.entries) {
-        const bool ends = is_composition(key) || key.starts_with("algorithm=MPIR_");
-        if (!ends && !is_selector(key)) file.fail(inner, fmt::format("MPICH knows no {:?}", key));
+        if (key.starts_with("algorithm=")) file.fail(inner, fmt::format("{:?}: only compositions are read", key));
+        const bool ends = is_composition(key, collective);
+        if (!ends && !is_selector(key))
+            file.fail(inner,
+                      fmt::format("MPICH knows no {:?}{}{}", key, collective.empty() ? "" : " for ", collective));
         if (ends && choices.entries.size() > 1) file.fail(inner, fmt::format("{:?} is one of several choices", key));
-        rules += ends ? 1 : mpich_rules(file, inner);
+        constexpr std::string_view begin = "collective=";
+        rules += ends ? 1
+                      : mpich_rules(file, inner,
+                                    key.starts_with(begin) ? std::string_view(key).substr(begin.size()) : collective);
     }
+    if (!has_last_choice(choices)) file.fail(choices, "none of these choices holds for all other calls");
     return rules;
 }
 
@@ -184,7 +209,7 @@ std::string intel_variables(const plan_data& plan, const export_options&) {
 std::string check_mpich(const named_text& file) {
     const json_file all(
         file.name, file.text, [](std::string_view, std::string_view) { return true; }, 100'000);
-    return fmt::format("{} rules for MPICH", mpich_rules(all, all.root()));
+    return fmt::format("{} rules for MPICH", mpich_rules(all, all.root(), ""));
 }
 
 std::string mpich_compositions(const plan_data& plan, const export_options&) {

@@ -186,6 +186,19 @@ levels:
         self.terrace("export", "p.yaml", "--to", "chakra", *call, "-o", "traces")
         self.assertIn(f": {messages} messages", self.terrace("verify", "traces"))
 
+    def test_a_smaller_set_takes_the_place_of_a_larger_one(self):
+        for text in UNEVEN, cluster("two", 1, 2):
+            self.write("c.yaml", text)
+            self.terrace("plan", "c.yaml", "-o", "p.yaml")
+            self.terrace("export", "p.yaml", "--to", "chakra", "--bytes", "1M", "-o", "traces")
+        self.assertEqual(len(list(self.directory.glob("traces.*.et"))), 2)
+        self.assertIn(" on 2 ranks", self.terrace("verify", "traces"))
+        self.write("traces.2.et", "of someone else")
+        export = ["export", "p.yaml", "--to", "chakra", "--bytes", "1M", "-o", "traces"]
+        self.assertIn("traces.2.et: this file exists", self.terrace(*export, status=2))
+        self.terrace(*export, "--force")
+        self.assertFalse((self.directory / "traces.2.et").exists())
+
     def test_a_call_that_others_changed_is_refused(self):
         self.terrace("plan", "cluster.yaml", "-o", "p.yaml")
         self.terrace("export", "p.yaml", "--to", "chakra", "--bytes", "1M", "-o", "traces")
@@ -208,9 +221,13 @@ levels:
     def test_a_plan_of_mscclpp_is_proved_as_it_stands(self):
         self.write("c.yaml", UNEVEN)
         self.terrace("plan", "c.yaml", "-o", "p.yaml")
-        self.terrace("export", "p.yaml", "--to", "mscclpp", "--bytes", "1M", "--collective", "allgather", "-o",
-                     "m.json")
-        self.assertRegex(self.terrace("verify", "m.json"), "proved allgather of 13 chunks on 13 ranks: [0-9]+ messages")
+        export = ["export", "p.yaml", "--to", "mscclpp", "--collective", "allgather", "-o", "m.json", "--bytes"]
+        sizes = "a multiple of 208 bytes"
+        self.assertIn(f"{sizes} (13 chunks), so not for 1048576\n", self.terrace(*export, "1M"))
+        self.assertIn(f"{sizes} (13 chunks)\n", self.terrace(*export, str(208 * 5000)))
+        proved = self.terrace("verify", "m.json")
+        self.assertRegex(proved, "proved allgather of 13 chunks on 13 ranks: [0-9]+ messages")
+        self.assertIn(f"mscclpp runs it for messages of {sizes}\n", proved)
         plan = json.loads(self.read("m.json"))
         del plan["gpus"][2]["threadblocks"][0]["ops"][0]
         self.write("m.json", json.dumps(plan))

@@ -51,7 +51,7 @@ TEST(chakra, has_the_messages_of_the_plan) {
     for (int n = 0; n < calls; ++n) {
         const random_call call = make_call(d, all_collectives);
         SCOPED_TRACE(call.name());
-        const call_program read = read_chakra(files_of(chakra_traces(call.plan, call.what, call.bytes)));
+        const call_program read = read_chakra(files_of(chakra_traces(call.plan, call.what, call.bytes).texts));
         sizes planned, exported;
         const rule& how = call.plan.choose(call.what, call.bytes);
         for (const schedule& s : read.ranks) {
@@ -68,6 +68,15 @@ TEST(chakra, has_the_messages_of_the_plan) {
         EXPECT_EQ(sorted(exported), sorted(planned));
         EXPECT_EQ(read.fault().value_or("proved"), "proved");
     }
+}
+
+TEST(chakra, says_that_a_set_is_too_large_to_be_read) {
+    call_program call;
+    call.ranks.emplace_back().instrs.resize(999'999);
+    EXPECT_EQ(chakra_note(call), "");
+    call.ranks.emplace_back().instrs.resize(1);
+    call.ranks[1].instrs[0].what = action::recv_reduce;
+    EXPECT_EQ(chakra_note(call), "1000001 nodes in the files: terrace verify reads up to 1000000");
 }
 
 // Files of length-delimited messages, one of them changed: a byte, its place, or its absence.
@@ -128,7 +137,7 @@ TEST(call_formats, a_damaged_file_is_refused_or_does_the_same) {
         while (unread + unproved + same < mutants) {
             const random_call call = make_call(d, format.holds);
             std::vector<std::string> texts;
-            if (refusal_of([&] { texts = format.write_call(call.plan, call.what, call.bytes); }) != "accepted")
+            if (refusal_of([&] { texts = format.write_call(call.plan, call.what, call.bytes).texts; }) != "accepted")
                 continue;
             const std::vector<std::string> before = texts;
             std::string& text = d.pick(texts);

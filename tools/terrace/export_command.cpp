@@ -20,9 +20,14 @@ int export_command::write_call(const export_format& to) const {
             fmt::format("terrace export: --to {} writes a file for each rank: name them with -o OUT", format));
     if (std::ranges::find(to.holds, call.what()) == to.holds.end())
         throw usage_error(fmt::format("terrace export: --to {} holds no {}", format, call.collective));
-    const std::vector<std::string> texts = to.write_call(read_runnable_plan(plan_file), call.what(), call.size());
-    for (std::size_t n = 0; n < texts.size(); ++n) expect_replaceable(call_file(to, output, n), {plan_file}, force);
+    const auto [texts, note] = to.write_call(read_runnable_plan(plan_file), call.what(), call.size());
+    std::size_t files = texts.size();  // also those of higher ranks, of an export before
+    while (!to.ending.empty() && std::filesystem::exists(call_file(to, output, files))) ++files;
+    for (std::size_t n = 0; n < files; ++n) expect_replaceable(call_file(to, output, n), {plan_file}, force);
+    if (is_printed(output)) report_to_standard_error();
+    if (!note.empty()) say("{}: {}\n", plan_file.string(), note);
     for (std::size_t n = 0; n < texts.size(); ++n) write_output(call_file(to, output, n), texts[n]);
+    for (std::size_t n = texts.size(); n < files; ++n) std::filesystem::remove(call_file(to, output, n));
     return 0;
 }
 

@@ -39,6 +39,8 @@ int verify_command::prove_export(const export_format& format) const {
     say("{}: proved {} of {} {} on {} ranks: {} messages of {} together\nnot in {}: {}\n", plan_file.string(),
         to_string(call.what), call.elements, format.elements, call.ranks.size(), messages, sent, format.name,
         format.not_held);
+    if (format.alignment > 0)
+        say("{} runs it for messages of a multiple of {} bytes\n", format.name, format.alignment * call.elements);
     return 0;
 }
 

@@ -20,7 +20,8 @@ namespace terrace::detail {
 
 namespace {
 
-constexpr int element = 4;  // bytes: float32
+constexpr int element = 4;                     // bytes: float32
+constexpr std::size_t most_nodes = 1'000'000;  // of all ranks, to read
 
 // Numbers of fields and of types of nodes, as et_def.proto has them.
 enum metadata_field : std::uint32_t { metadata_version = 1, metadata_attr = 2 };
@@ -239,7 +240,6 @@ private:
 // ---- Reading.
 
 constexpr std::int64_t most_elements = std::int64_t{1} << 48;
-constexpr std::size_t most_nodes = 1'000'000;       // of all ranks
 constexpr std::size_t most_tensor_bytes = 1 << 20;  // of a node
 
 struct attribute {
@@ -408,11 +408,19 @@ private:
 
 }  // namespace
 
-std::vector<std::string> chakra_traces(const plan_data& plan, collective what, std::int64_t bytes) {
+std::string chakra_note(const call_program& call) {
+    std::size_t nodes = 0;
+    for (const schedule& s : call.ranks)
+        for (const instr& i : s.instrs) nodes += i.what == action::recv_reduce ? 2 : 1;
+    if (nodes <= most_nodes) return "";
+    return fmt::format("{} nodes in the files: terrace verify reads up to {}", nodes, most_nodes);
+}
+
+written_call chakra_traces(const plan_data& plan, collective what, std::int64_t bytes) {
     const call_program call = program_of(plan, what, bytes);
-    std::vector<std::string> files;
-    for (const schedule& s : call.ranks) files.push_back(trace_writer(s).write(metadata_of(call, s.rank)));
-    return files;
+    written_call made{{}, chakra_note(call)};
+    for (const schedule& s : call.ranks) made.texts.push_back(trace_writer(s).write(metadata_of(call, s.rank)));
+    return made;
 }
 
 call_program read_chakra(std::span<const named_text> files) {

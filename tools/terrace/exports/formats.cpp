@@ -57,6 +57,7 @@ constexpr std::array formats{
                   .read_call = read_mscclpp,
                   .mark = "\"threadblocks\"",
                   .elements = "chunks",
+                  .alignment = mscclpp_alignment,
                   .not_held = "chunks and lanes, wire types, stages in shared memory, the division of avg"},
 };
 

@@ -21,6 +21,12 @@ struct named_text {
     std::string name, text;
 };
 
+/// The files of a call, and what must be known about them; empty: nothing.
+struct written_call {
+    std::vector<std::string> texts;
+    std::string note = {};
+};
+
 /// A format that `terrace export` writes: either of plans, or of one call, which is then read back and proved. Rules
 /// for other libraries are read back, too, but have nothing to prove.
 struct export_format {
@@ -32,8 +38,8 @@ struct export_format {
     bool executable = false;      ///< the file is a program
 
     std::span<const collective> holds = {};  ///< of a format of calls: which
-    /// Returns the texts of the files, for a format of calls. @throws usage_error if the format cannot hold the call
-    std::vector<std::string> (*write_call)(const plan_data& plan, collective what, std::int64_t bytes) = nullptr;
+    /// For a format of calls. @throws usage_error if the format cannot hold the call
+    written_call (*write_call)(const plan_data& plan, collective what, std::int64_t bytes) = nullptr;
     /// Returns what files, also those of other programs, say that ranks do. @throws input_error
     call_program (*read_call)(std::span<const named_text> files) = nullptr;
     std::string_view ending = {};  ///< of a file for each rank, OUT.RANK and this; empty: there is one file, OUT
@@ -41,6 +47,7 @@ struct export_format {
     /// Returns what rules a file has. @throws input_error if the library would not read it
     std::string (*check)(const named_text& file) = nullptr;
     std::string_view elements = {};  ///< what the file counts in
+    std::int64_t alignment = 0;      ///< of an element [bytes]: a message has a multiple of this for each; 0: any size
     std::string_view not_held = {};  ///< what of a call the format cannot say
 };
 
@@ -72,9 +79,12 @@ std::string check_openmpi_rules(const named_text& file);
 std::string intel_variables(const plan_data& plan, const export_options&);
 std::string mpich_compositions(const plan_data& plan, const export_options&);
 std::string check_mpich(const named_text& file);
-std::vector<std::string> chakra_traces(const plan_data& plan, collective what, std::int64_t bytes);
+/// Says so if `terrace verify` does not read traces of this call.
+std::string chakra_note(const call_program& call);
+written_call chakra_traces(const plan_data& plan, collective what, std::int64_t bytes);
 call_program read_chakra(std::span<const named_text> files);
-std::vector<std::string> mscclpp_plan(const plan_data& plan, collective what, std::int64_t bytes);
+constexpr std::int64_t mscclpp_alignment = 16;
+written_call mscclpp_plan(const plan_data& plan, collective what, std::int64_t bytes);
 call_program read_mscclpp(std::span<const named_text> files);
 
 }  // namespace terrace::detail

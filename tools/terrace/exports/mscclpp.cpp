@@ -860,7 +860,7 @@ private:
 
 }  // namespace
 
-std::vector<std::string> mscclpp_plan(const plan_data& plan, collective what, std::int64_t bytes) {
+written_call mscclpp_plan(const plan_data& plan, collective what, std::int64_t bytes) {
     const std::vector<rule>& rules = plan.rules.at(what);
     const rule& how = plan.choose(what, bytes);
     const auto number = static_cast<std::size_t>(&how - rules.data());
@@ -885,12 +885,15 @@ std::vector<std::string> mscclpp_plan(const plan_data& plan, collective what, st
                     {"reuse_resources", false},
                     {"num_threads_per_block", 1024},
                     {"use_double_scratch_buffer", false},
-                    {"buffer_alignment", 16},
+                    {"buffer_alignment", mscclpp_alignment},
                     {"min_message_size", number == 0 ? 0 : rules[number - 1].up_to + 1},
                     {"max_message_size", how.up_to == rule::no_bound ? std::numeric_limits<std::uint64_t>::max()
                                                                      : static_cast<std::uint64_t>(how.up_to)},
                     {"gpus", gpus}};
-    return {made.dump(1) + "\n"};
+    const std::int64_t chunks = std::max(input, output), multiple = chunks * mscclpp_alignment;
+    return {{made.dump(1) + "\n"},
+            fmt::format("MSCCL++ runs the file for messages of a multiple of {} bytes ({} chunks){}", multiple, chunks,
+                        bytes % multiple == 0 ? "" : fmt::format(", so not for {}", bytes))};
 }
 
 call_program read_mscclpp(std::span<const named_text> files) { return plan_reader(files[0]).read(); }

@@ -66,6 +66,11 @@ class Docs(unittest.TestCase):
                 for number, line in enumerate(page.read_text().splitlines(), 1) if len(line) > 120 and line[0] != "|"]
         self.assertEqual(long, [])
 
+    def test_rows_stand_below_the_head_of_their_table(self):
+        cut = [f"{page.relative_to(ROOT)}: {row}" for page in PAGES
+               for row in re.findall(r"^\n(\|.*)\n(?!\|[-| :]+\|$)", page.read_text(), re.M)]
+        self.assertEqual(cut, [])
+
     def test_pages_have_at_most_2500_words(self):
         long = [f"{page.relative_to(ROOT)}: {words} words" for page in PAGES
                 if (words := len(re.findall(r"\w\S*", page.read_text()))) > 2500]

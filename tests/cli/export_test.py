@@ -103,6 +103,18 @@ levels:
             self.write("r.txt", self.read("r.txt").replace("3 # sizes", "4 # sizes", 1))
             self.assertRegex(self.terrace("verify", "r.txt", status=2), r"r\.txt:[0-9]+:1: ranks 2 behind 13: ")
 
+    def test_verify_knows_a_file_by_its_beginning(self):
+        for form in "json rankfile hostfile machinefile slurm torchrun intel-mpi nics simgrid".split():
+            self.write("out", self.export(NicPlan.CLUSTER if form == "nics" else self.NAMED, form))
+            self.assertIn(f"openmpi-rules, mpich, chakra, mscclpp: this is the `{form}` file",
+                          self.terrace("verify", "out", status=2))
+        plan = self.read("p.yaml") + '# export --to openmpi-rules, {"collective= "threadblocks"\n'
+        self.write("p.yaml", plan)
+        self.assertIn("proved all rules", self.terrace("verify", "p.yaml"))
+        rules = self.export(self.NAMED, "openmpi-rules")
+        self.write("r.txt", "# by hand\n\n" + re.sub("#.*", "", rules))
+        self.assertIn("rules for Open MPI's component", self.terrace("verify", "r.txt"))
+
     # The link between two nodes carries the same either way. Node by node there are fewer messages, but a whole vector
     # passes inside each node.
     def test_mpich_goes_node_by_node_where_that_is_faster(self):

@@ -22,6 +22,15 @@ int verify_command::prove_export(const export_format& format) const {
     if (count || whole)
         throw usage_error(fmt::format("terrace verify: --count and --whole are for plans, and {} is a file of {}",
                                       plan_file.string(), format.name));
+    if (format.check == nullptr && format.read_call == nullptr) {
+        std::vector<std::string_view> read{"plans"};
+        for (const export_format& f : export_formats())
+            if (f.check != nullptr || f.read_call != nullptr) read.push_back(f.name);
+        throw usage_error(fmt::format(
+            "{}: terrace verify reads {}: this is the `{}` file of terrace export, which has no schedule to "
+            "prove",
+            plan_file.string(), fmt::join(read, ", "), format.name));
+    }
     const std::vector<named_text> files = read_files(format, plan_file);
     if (format.check != nullptr) {
         say("{}: {}; they have no messages to prove\n", plan_file.string(), format.check(files[0]));
@@ -45,7 +54,7 @@ int verify_command::prove_export(const export_format& format) const {
 }
 
 int verify_command::run() const {
-    if (const export_format* format = find_read_format(plan_file)) return prove_export(*format);
+    if (const export_format* format = find_format(plan_file)) return prove_export(*format);
     const plan_data plan = read_runnable_plan(plan_file);
     const std::vector<claim> claims = claims_of(plan, count);
     progress line;

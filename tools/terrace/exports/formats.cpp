@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <sstream>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -19,7 +20,7 @@ namespace fs = std::filesystem;
 constexpr std::array mscclpp_collectives{collective::allreduce, collective::reduce_scatter, collective::allgather};
 
 constexpr std::array formats{
-    export_format{"json", "all of the plan as JSON", plan_json},
+    export_format{.name = "json", .description = "all of the plan as JSON", .write = plan_json, .mark = "\"limit_s\""},
     export_format{"rankfile", "Open MPI's rankfile: ranks in the plan's order, one per core", openmpi_rankfile},
     export_format{"hostfile", "Open MPI's host file, also that of an MPIJob", openmpi_hostfile},
     export_format{"machinefile", "the machine file of MPICH and Intel MPI", mpich_machinefile},
@@ -28,7 +29,6 @@ constexpr std::array formats{
     export_format{.name = "openmpi-rules",
                   .description = "rules for Open MPI: which of its algorithms for which message size",
                   .write = openmpi_rules,
-                  .mark = "export --to openmpi-rules",
                   .check = check_openmpi_rules},
     export_format{.name = "mpich",
                   .description = "a JSON file for MPICH: node by node, or over all ranks, by message size",
@@ -41,7 +41,10 @@ constexpr std::array formats{
                   .write = nic_script,
                   .has_interfaces = true,
                   .executable = true},
-    export_format{"simgrid", "a platform file of SimGrid, a host per rank", simgrid_platform},
+    export_format{.name = "simgrid",
+                  .description = "a platform file of SimGrid, a host per rank",
+                  .write = simgrid_platform,
+                  .mark = "<platform "},
     export_format{.name = "chakra",
                   .description = "execution traces of Chakra of one call, OUT.RANK.et, for ASTRA-sim and others",
                   .holds = all_collectives,
@@ -69,6 +72,16 @@ bool is_file(const fs::path& path) {
     return fs::is_regular_file(path, none);
 }
 
+// Returns the first line that says something: without "#!/bin/sh", and, unless comments count, without them.
+std::string first_line(const std::string& text, bool comments) {
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+        line.erase(0, line.find_first_not_of(" \t\r"));
+        if (!line.empty() && !line.starts_with("#!") && (comments || !line.starts_with('#'))) return line;
+    }
+    return "";
+}
+
 }  // namespace
 
 std::span<const export_format> export_formats() noexcept { return formats; }
@@ -85,14 +98,21 @@ fs::path call_file(const export_format& format, const fs::path& out, std::size_t
     return format.ending.empty() ? out : fs::path(fmt::format("{}.{}{}", out.string(), n, format.ending));
 }
 
-const export_format* find_read_format(const fs::path& out) {
+const export_format* find_format(const fs::path& out) {
     const bool exists = is_file(out);
     const std::string text = exists ? read_text(out, most_bytes) : "";
+    const std::string first = first_line(text, true), content = first_line(text, false);
+    const bool is_marked = first.starts_with('{') || first.starts_with('<');
     const auto found = std::ranges::find_if(formats, [&](const export_format& f) {
-        return f.ending.empty() ? !f.mark.empty() && text.find(f.mark) != std::string::npos
-                                : !exists && is_file(call_file(f, out, 0));
+        if (!f.ending.empty()) return !exists && is_file(call_file(f, out, 0));
+        if (!f.mark.empty()) return is_marked && text.find(f.mark) != std::string::npos;
+        return first.starts_with(fmt::format("# made by terrace export --to {}", f.name));
     });
-    return found == formats.end() ? nullptr : &*found;
+    if (found != formats.end()) return &*found;
+    // Rules that others wrote begin with a number.
+    const std::string number = content.substr(0, content.find_first_of(" \t\r#"));
+    const bool is_number = !number.empty() && number.find_first_not_of("0123456789") == number.npos;
+    return is_number ? &export_format_of("openmpi-rules") : nullptr;
 }
 
 std::vector<named_text> read_files(const export_format& format, const fs::path& out) {

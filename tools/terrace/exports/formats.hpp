@@ -43,7 +43,7 @@ struct export_format {
     /// Returns what files, also those of other programs, say that ranks do. @throws input_error
     call_program (*read_call)(std::span<const named_text> files) = nullptr;
     std::string_view ending = {};  ///< of a file for each rank, OUT.RANK and this; empty: there is one file, OUT
-    std::string_view mark = {};    ///< text that a file has that is read back, and no plan
+    std::string_view mark = {};    ///< text that a file in JSON or XML has; others begin with Terrace's comment
     /// Returns what rules a file has. @throws input_error if the library would not read it
     std::string (*check)(const named_text& file) = nullptr;
     std::string_view elements = {};  ///< what the file counts in
@@ -55,8 +55,8 @@ struct export_format {
 std::span<const export_format> export_formats() noexcept;
 /// Returns the format of a name. @throws usage_error that lists all names
 const export_format& export_format_of(std::string_view name);
-/// Returns the format of the calls or rules that were written to OUT; null if they are none.
-const export_format* find_read_format(const std::filesystem::path& out);
+/// Returns the format of the file or files OUT; null if it is none, as of a plan.
+const export_format* find_format(const std::filesystem::path& out);
 /// Returns the files: OUT, or OUT.0, OUT.1, ... with the format's ending. @throws input_error
 std::vector<named_text> read_files(const export_format& format, const std::filesystem::path& out);
 /// Returns the name of a file of a call.

@@ -27,7 +27,7 @@ rank_statistics call_reports::counted_in_job(engine& calls) const {
             ranks_.world[static_cast<std::size_t>(ranks_.own)],
             static_cast<int>(ranks_.callers.size()),
             count(calls, ranks_.world_by_plan()),
-            links_->changes()};
+            links_ ? links_->changes() : std::vector<changed_plan>{}};
 }
 
 void call_reports::write_statistics(engine& calls) const {

@@ -22,14 +22,18 @@ public:
 
     /// Begins to note what calls took, where a profile is asked for. @param plan_rank of this process
     void begin(int plan_rank);
-    /// Begins to watch links. @param control must outlive this
+    /// Begins to watch links, where that is asked for. @param control must outlive this
     void watch_links(control_plane& control, int plan_rank) {
-        links_ = std::make_unique<link_watch>(control, events_, plan_, options_, ranks_, plan_rank);
+        if (options_.adapt != options::adapting::off)
+            links_ = std::make_unique<link_watch>(control, events_, plan_, options_, ranks_, plan_rank);
     }
     void look_at_links(engine& calls) {
-        links_->look([&] { return counted(calls); });
+        if (links_) links_->look([&] { return counted(calls); });
     }
-    link_watch& links() noexcept { return *links_; }
+    /// Collective.
+    void end_links() {
+        if (links_) links_->end();
+    }
     recorder& events() noexcept { return events_; }
     /// Returns what notes how long calls took; null where nobody asks.
     call_times* times() noexcept { return times_.get(); }

@@ -20,8 +20,6 @@ constexpr std::chrono::seconds patience(1);     // with ranks that end
 constexpr std::uint32_t windows_of_both = 4;    // messages of both plans are under way for a while
 constexpr std::size_t kept_windows = 240;       // a minute
 
-bool has_rings(const hierarchy& machine) { return machine.torus_level() < machine.depth(); }
-
 std::vector<slow_links::direction> directions_of(const link_rows& rows) {
     std::vector<slow_links::direction> all;
     for (int link = 0; link < rows.links(); ++link) all.push_back({rows.row_of(link), link ^ 1, rows.rate(link)});
@@ -41,9 +39,7 @@ link_watch::link_watch(control_plane& control, recorder& events, const plan_data
                        const rank_numbers& ranks, int rank)
     : control_(control), plan_(p), options_(o), ranks_(ranks), rows_(p.machine) {
     const hierarchy& machine = p.machine;
-    own_.looks = o.adapt != options::adapting::off;
-    if (!own_.looks || machine.node_levels() == machine.depth() || has_rings(machine) ||
-        o.place != options::placement::by_node)
+    if (machine.node_levels() == machine.depth() || machine.has_torus() || o.place != options::placement::by_node)
         return;
     own_.judges = rank == 0;
     std::vector<bool> far;
@@ -134,7 +130,6 @@ std::string link_watch::cost(const slow_links::finding& f) const {
 
 // Ranks that have failed say nothing.
 void link_watch::end() {
-    if (!own_.looks) return;
     control_.link_report.end();
     control_.plan_change.end();
     const auto until = clock::now() + patience;

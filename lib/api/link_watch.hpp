@@ -29,7 +29,7 @@ public:
     /// Call this again and again while a rank waits. @param counted returns what calls took so far on this rank
     template <class Counted>
     void look(Counted counted) {
-        if (own_.looks && is_due() && is_new_window()) judge(counted());
+        if (is_due() && is_new_window()) judge(counted());
     }
     /// Returns when and why calls changed to another plan so far.
     std::vector<changed_plan> changes() const { return follower_ ? follower_->done() : std::vector<changed_plan>{}; }
@@ -56,7 +56,6 @@ private:
     const options& options_;
     const rank_numbers& ranks_;
     struct {
-        bool looks = false;   // control messages are read
         bool judges = false;  // links, which are watched
         clock::time_point since{};
         std::uint32_t window = 0, forgets_until = 0;

@@ -79,7 +79,7 @@ std::vector<int> rounded(const std::vector<double>& parts) {
 
 unequal_shares::unequal_shares(const hierarchy& machine) : machine_(machine) {
     const bool alike = std::ranges::none_of(machine.levels, [](const level& l) { return are_unlike(l.rates); });
-    if ((alike && !are_unlike(machine.nics.rates)) || machine.torus_level() < machine.depth()) return;
+    if ((alike && !are_unlike(machine.nics.rates)) || machine.has_torus()) return;
     nics_ = rates_of_nics(machine);
     for (int l = 0; l < machine.depth(); ++l) most_.emplace_back(at(machine.shape.members(l)));
     limit_ = limit(machine, 1, collective::allreduce);

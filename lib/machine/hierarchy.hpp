@@ -127,6 +127,7 @@ struct hierarchy {
     /// The first level whose children form rings, a dimension of a torus as all further ones are; depth() if there is
     /// none.
     int torus_level() const noexcept;
+    bool has_torus() const noexcept { return torus_level() < depth(); }
     /// How many of the innermost levels lie within one node; 0 if every rank is a node of its own.
     int node_levels() const noexcept;
     /// Ranks of each node, in order.

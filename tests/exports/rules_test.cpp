@@ -19,7 +19,7 @@ namespace {
 plan_data plan_without_torus(dice& d) {
     plan_data plan;
     do plan.machine = with_random_nodes(random_machine(static_cast<int>(2 + d.below(15)), d), d);
-    while (plan.machine.torus_level() < plan.machine.depth() || plan.machine.ranks() < 2);
+    while (plan.machine.has_torus() || plan.machine.ranks() < 2);
     return plan;
 }
 

@@ -54,7 +54,7 @@ std::vector<int> in_turns(const hierarchy& machine) {
 // Says what the order is worth for libraries that send along a ring.
 std::string gain(const hierarchy& machine) {
     if (machine.ranks() == 1) return "# no prediction for rings: there is one rank\n";
-    if (machine.torus_level() < machine.depth()) return "# no prediction for rings: a torus has several ways\n";
+    if (machine.has_torus()) return "# no prediction for rings: a torus has several ways\n";
     const link_loads links(machine, false);
     std::vector<int> nodes(machine.node_sizes().size());
     std::iota(nodes.begin(), nodes.end(), 0);

@@ -33,7 +33,7 @@ public:
             "\"https://simgrid.org/simgrid.dtd\">\n"
             "<!-- {}: ranks are the hosts rank0 to rank{}; made by terrace export. -->\n<platform version=\"4.1\">\n",
             xml_escaped(name), machine_.ranks() - 1);
-        if (machine_.torus_level() < machine_.depth()) torus();
+        if (machine_.has_torus()) torus();
         else zone(machine_.depth() - 1, 0, 1);
         return std::move(out_) + "</platform>\n";
     }

@@ -72,7 +72,7 @@ std::vector<library_choice> choices(const hierarchy& machine, collective what, i
 }
 
 void check(const hierarchy& machine, const char* format) {
-    if (machine.torus_level() < machine.depth())
+    if (machine.has_torus())
         throw usage_error(
             fmt::format("terrace export --to {}: a torus has several ways between two ranks, which "
                         "cannot be priced for other libraries",

@@ -17,6 +17,11 @@ ETC_NETNS = pathlib.Path("/etc/netns")
 ALL_ADDRESSES = "10.64.0.0/10"  # of all interfaces of all nodes
 
 
+def shaper(device, bits):
+    """The queue of a device that has a link's rate, as `tc qdisc` takes it."""
+    return f"dev {device} root handle 1: tbf rate {bits}bit burst {BUCKET} latency 50ms"
+
+
 # ---- the machine ---------------------------------------------------------------------------------------------------
 
 

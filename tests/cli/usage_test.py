@@ -47,7 +47,8 @@ class Usage(Command):
 
     def test_a_plan_and_a_cluster_are_not_each_other(self):
         self.terrace("plan", "cluster.yaml")
-        for command in [["explain"], ["simulate"], ["verify"], ["export", "--to", "json"], ["diff", "cluster.plan.yaml"]]:
+        for command in [["explain"], ["simulate"], ["verify"], ["export", "--to", "json"],
+                        ["diff", "cluster.plan.yaml"]]:
             self.assertIn("cluster.yaml:1:1: this is a cluster file; make a plan of it first: "
                           "terrace plan cluster.yaml\n",
                           self.terrace(*command, "cluster.yaml", status=2))
@@ -167,11 +168,13 @@ class Usage(Command):
     def test_every_output_may_be_standard_output(self):
         self.terrace("plan", "cluster.yaml")
         for line, begins in [("plan cluster.yaml -o -", "terrace_plan:"), ("detect -o -", "#"), ("detect", "#"),
-                             ("export cluster.plan.yaml --to json -o -", "{"), ("export cluster.plan.yaml --to json", "{"),
+                             ("export cluster.plan.yaml --to json -o -", "{"),
+                             ("export cluster.plan.yaml --to json", "{"),
                              ("export cluster.plan.yaml --to simgrid -o -", "<?xml"),
                              ("simulate cluster.plan.yaml --trace -", "{"),
                              ("report cluster.plan.yaml -o -", "<!DOCTYPE html>")]:
-            done = subprocess.run([TERRACE, *line.split()], cwd=self.directory, text=True, capture_output=True, check=True)
+            done = subprocess.run([TERRACE, *line.split()], cwd=self.directory, text=True, capture_output=True,
+                                  check=True)
             self.assertEqual(done.stdout[:len(begins)], begins, line)
         self.assertFalse((self.directory / "-").exists())
         self.assertIn("name a file", self.terrace("detect", "--node-file", "-", status=2))

@@ -19,8 +19,8 @@ ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
 PROGRAMS = []
 if sys.argv[1:2] == ["--programs"]:
     PROGRAMS, sys.argv[1:4] = sys.argv[2:4], []
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("topologies/*.md"), *ROOT.glob("lib/**/*.md"),
-                *ROOT.glob("planner/**/*.md")])
+PAGES = sorted(page for pattern in ["*.md", "docs/**/*.md", "topologies/*.md", "lib/**/*.md", "planner/**/*.md"]
+               for page in ROOT.glob(pattern))
 COLLECTIVES = ["allreduce", "reduce_scatter", "allgather", "broadcast", "reduce", "alltoall", "gather", "scatter",
                "alltoallv", "barrier"]
 
@@ -96,7 +96,8 @@ class Docs(unittest.TestCase):
 
     def test_sources_name_pages_that_exist(self):
         folders = ["bench", "include", "lib", "packaging", "planner", "tests", "tools"]
-        sources = [p for folder in folders for p in ROOT.glob(f"{folder}/**/*") if p.suffix in (".cpp", ".hpp", ".cu", ".build")]
+        sources = [p for folder in folders for p in ROOT.glob(f"{folder}/**/*")
+                   if p.suffix in (".cpp", ".hpp", ".cu", ".build")]
         for source in sources:
             for name in re.findall(r"\bdocs/[\w/-]+\.md\b", source.read_text()):
                 self.assertTrue((ROOT / name).exists(), f"{source.relative_to(ROOT)}: {name}")

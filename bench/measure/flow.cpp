@@ -5,6 +5,7 @@
 #include <chrono>
 #include <thread>
 
+#include "base/index.hpp"
 #include "bench/measure/mpi_world.hpp"
 
 namespace terrace::detail::bench {
@@ -68,10 +69,20 @@ double time_of_message(const world& w, const flow& f) {
 }
 
 double arrival_rate(std::span<const double> times, double end) {
-    const double begin = end / 4;
-    const auto first = std::upper_bound(times.begin(), times.end(), begin);
-    const auto last = std::upper_bound(first, times.end(), end);
-    return end > 0 ? static_cast<double>(last - first) / (end - begin) : 0;
+    constexpr int quarters = 4;
+    const auto arrived = [&](int quarter) {
+        return static_cast<std::size_t>(std::upper_bound(times.begin(), times.end(), end * quarter / quarters) -
+                                        times.begin());
+    };
+    std::array<double, quarters - 1> rates{};
+    for (int i = 1; i < quarters; ++i) {
+        const std::size_t before = arrived(i), after = arrived(i + 1);
+        if (after == before) continue;
+        const double begin = before > 0 ? times[before - 1] : 0;
+        rates[at(i - 1)] = static_cast<double>(after - before) / (times[after - 1] - begin);
+    }
+    std::sort(rates.begin(), rates.end());
+    return rates[rates.size() / 2];
 }
 
 void wait_asleep(const world& w) {

@@ -31,7 +31,8 @@ std::vector<double> arrivals(const world& w, const flow& f, pace sends);
 /// nothing arrives.
 double time_of_message(const world& w, const flow& f);
 
-/// Messages per second that arrive while all the streams run that end at `end` or later, the first quarter left out.
+/// Messages per second that arrive while all the streams run that end at `end` or later: the median of three quarters
+/// of that time, the first left out. What a lost packet held back arrives at once, and would make one quarter too fast.
 /// @param times as from arrivals
 double arrival_rate(std::span<const double> times, double end);
 

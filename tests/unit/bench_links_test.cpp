@@ -122,10 +122,12 @@ TEST(bench_links, what_nccl_and_mpi_take_is_of_all_pairs) {
 // Four streams share a link; the one that ends first ends the time that counts.
 TEST(bench_links, rates_are_those_while_all_streams_run) {
     const std::vector<double> steady{1, 2, 3, 4, 5, 6, 7, 8};
-    EXPECT_DOUBLE_EQ(arrival_rate(steady, 8), 1);  // 3 to 8, after the first quarter
+    EXPECT_DOUBLE_EQ(arrival_rate(steady, 8), 1);  // from 2 on, after the first quarter
     EXPECT_DOUBLE_EQ(arrival_rate(steady, 4), 1);
     const std::vector<double> faster_when_alone{1, 2, 3, 4, 4.25, 4.5, 4.75, 5};
     EXPECT_DOUBLE_EQ(arrival_rate(faster_when_alone, 4), 1);
+    const std::vector<double> held_back{1, 2, 4.9, 4.9, 4.9, 6, 7, 8, 9, 10, 11, 12};  // a packet was lost after 2
+    EXPECT_DOUBLE_EQ(arrival_rate(held_back, 12), 1);
     EXPECT_EQ(arrival_rate({}, 4), 0);
     EXPECT_EQ(arrival_rate({}, 0), 0);
 }

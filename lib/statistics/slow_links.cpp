@@ -26,6 +26,8 @@ double seconds_at(std::uint32_t window) {
 
 // Half-way from a part to the whole.
 double half_way(double part) { return (1 + part) / 2; }
+// A third of the way.
+double nearer(double part) { return (1 + 2 * part) / 3; }
 
 // Returns what the last windows show. @param count at most so many
 std::vector<double> last_ones(const auto& windows, auto what, std::size_t count = kept) {
@@ -41,17 +43,16 @@ double quantile(std::vector<double> all, double part) {
     return *nth;
 }
 
-// The most bytes that began and were complete within some time, by that time, or all by that of the window [B/s].
-double most_carried(auto messages) {
+// Returns the most bytes that began and were complete within some time, by that time [B/s]. @param least time [s]
+double most_carried(auto messages, double least) {
     std::ranges::sort(messages, {}, [](const auto& m) { return m.ended; });
     double most = 0;
-    for (const auto& m : messages) most += m.bytes / seconds_at(1);
     for (const auto& first : messages) {
         double bytes = 0;
         for (const auto& m : messages) {
             if (m.begun < first.begun) continue;
             bytes += m.bytes;
-            most = std::max(most, bytes / std::max(least_span, m.ended - first.begun));
+            most = std::max(most, bytes / std::max(least, m.ended - first.begun));
         }
     }
     return most;
@@ -66,9 +67,16 @@ void slow_links::add(std::uint32_t window, int from, int to, bool sends, const m
         ends[s.first + static_cast<std::uint32_t>(i)] = {seconds_at(window) + s.time(i), s.bytes(i), s.calls};
 }
 
-// Some message of a minute found its links free, and shows how clocks differ. Where none has, as between ranks that
-// begin to talk while a link is slow, bytes alone count.
-std::vector<slow_links::message> slow_links::messages_of(pair_times& p, const numbered& ended, double rate) const {
+double slow_links::least_delay(int from, int to) const {
+    const auto p = pairs_.find({from, to});
+    return p == pairs_.end() || p->second.shortest.empty() ? std::numeric_limits<double>::infinity()
+                                                           : std::ranges::min(p->second.shortest);
+}
+
+// Ranks have set their clocks, but not exactly: no message is faster than its links, in either direction.
+std::vector<slow_links::message> slow_links::messages_of(std::pair<int, int> ranks, const numbered& ended,
+                                                         double rate) {
+    pair_times& p = pairs_[ranks];
     std::vector<message> all;
     double shortest = std::numeric_limits<double>::infinity();
     for (const auto& [number, end] : ended) {
@@ -77,13 +85,11 @@ std::vector<slow_links::message> slow_links::messages_of(pair_times& p, const nu
         all.push_back({begin->second.time, end.time, end.bytes});
         shortest = std::min(shortest, end.time - begin->second.time - end.bytes / rate);
     }
-    if (!all.empty() && slow_.empty()) {
-        p.shortest.push_back(shortest);
-        if (p.shortest.size() > most_before) p.shortest.pop_front();
-        p.off = std::ranges::min(p.shortest);
-    }
-    const double off = p.shortest.empty() ? -std::numeric_limits<double>::infinity() : p.off;
-    for (message& m : all) m.begun += off;
+    if (!all.empty()) p.shortest.push_back(shortest);
+    if (p.shortest.size() > most_before) p.shortest.pop_front();
+    const double most = least_delay(ranks.first, ranks.second), least = -least_delay(ranks.second, ranks.first);
+    const double ahead = most < least ? (most + least) / 2 : std::clamp(0.0, least, most);
+    for (message& m : all) m.begun += ahead;
     return all;
 }
 
@@ -95,7 +101,7 @@ void slow_links::measure(std::uint32_t window, const flows& seen) {
         if (path.empty()) continue;
         const auto rate_of = [&](int link) { return links_[at(link)].rate; };
         const double rate = rate_of(std::ranges::min(path, {}, rate_of));
-        const std::vector<message> all = messages_of(pairs_[ranks], ended, rate);
+        const std::vector<message> all = messages_of(ranks, ended, rate);
         int late = 0;
         for (std::size_t i = 1; i < all.size(); ++i) late += all[i].ended - all[i - 1].ended < all[i].bytes / rate / 2;
         for (const int link : path) {
@@ -112,8 +118,9 @@ void slow_links::measure(std::uint32_t window, const flows& seen) {
         history& h = past()[l];
         const auto& [messages, late] = through[l];
         if (!messages.empty())
-            h.last.emplace_back(window, measured{std::min(links_[l].rate, most_carried(messages)),
-                                                 static_cast<double>(late) / static_cast<double>(messages.size())});
+            h.last.emplace_back(window,
+                                measured{std::min(links_[l].rate, most_carried(messages, least_span)),
+                                         static_cast<double>(late) / static_cast<double>(messages.size()), messages});
         while (h.last.size() > kept || (!h.last.empty() && h.last.front().first + most_apart * every_ < window)) {
             if (slow_.empty()) h.before.push_back(h.last.front().second.rate);
             h.last.pop_front();
@@ -138,7 +145,7 @@ std::vector<slow_links::finding> slow_links::judge(std::uint32_t now) {
     while (!windows_.empty() && windows_.begin()->first + until_known <= now) {
         const auto& [window, seen] = *windows_.begin();
         measure(window, seen);
-        end_slow(found);
+        end_slow(window, found);
         if (std::optional<finding> f = compare(window)) found.push_back(slow_.emplace_back(std::move(*f)));
         judged_ = window + 1;
         windows_.erase(windows_.begin());
@@ -146,18 +153,27 @@ std::vector<slow_links::finding> slow_links::judge(std::uint32_t now) {
     return found;
 }
 
-void slow_links::end_slow(std::vector<finding>& found) {
+void slow_links::end_slow(std::uint32_t window, std::vector<finding>& found) {
     std::erase_if(slow_, [&](const finding& f) {
-        for (const int link : {f.links.front(), links_[at(f.links.front())].back}) {
-            const history& h = of(link);
-            if (h.last.size() < kept / 2 ||
-                quantile(last_ones(h.last, &measured::rate, kept / 2), 0.5) < half_way(f.rate / f.before) * h.usual)
-                return false;
-        }
+        const std::optional<judgement> j = judge_link(f.links.front(), window);
+        if (!j || j->part < nearer(f.rate / f.before)) return false;
         found.push_back(f);
         found.back().is_slow = false;
         return true;
     });
+}
+
+// Returns what a slow link carries [B/s], in its better direction. Of many messages few are under way where the time
+// that counts begins and ends. The oldest window may be from before.
+double slow_links::rate_now(int link) {
+    double rate = 0;
+    for (const int l : {link, links_[at(link)].back}) {
+        std::vector<message> all;
+        for (const auto& [window, m] : of(l).last)
+            if (window > of(l).last.front().first) all.insert(all.end(), m.messages.begin(), m.messages.end());
+        rate = std::max(rate, most_carried(std::move(all), seconds_at(1)));
+    }
+    return rate;
 }
 
 // True if two links carry the same messages, so that nobody can tell which of them is slow.
@@ -174,7 +190,6 @@ std::optional<slow_links::judgement> slow_links::judge_link(int link, std::uint3
         const history& h = of(l);
         if (h.last.size() < enough || h.usual <= 0 || h.last.back().first + every_ < window) return {};
         j.part = std::max(j.part, quantile(last_ones(h.last, &measured::rate), shown) / h.usual);
-        j.half = std::max(j.half, quantile(last_ones(h.last, &measured::rate), 0.5) / h.usual);
         j.late = std::max(j.late, quantile(last_ones(h.last, &measured::late), 0.5));
     }
     return j;
@@ -198,7 +213,7 @@ std::optional<slow_links::finding> slow_links::compare(std::uint32_t window) {
     const judgement one = std::ranges::min(all, {}, &judgement::part);
     const history& h = of(one.link);
     if (one.part >= is_slow || h.last.front().first + (kept - 1) * every_ > window) return {};
-    finding f{{}, one.half * h.usual, h.usual, h.last.front().first, true};
+    finding f{{}, rate_now(one.link), h.usual, h.last.front().first, true};
     for (const judgement& j : all) {
         if (j.part >= half_way(one.part)) continue;
         if (j.late >= is_late || !carry_the_same(one.link, j.link)) return {};

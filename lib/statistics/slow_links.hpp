@@ -55,20 +55,20 @@ private:
     };
     struct message {
         double begun = 0, ended = 0, bytes = 0;  // [s]
+        friend bool operator==(const message&, const message&) = default;
     };
     using numbered = std::map<std::uint32_t, noted>;
     using flows = std::map<std::pair<int, int>, numbered>;  // by sender and receiver
-    // What is known of messages between two ranks. Their clocks differ by what the shortest times from begin to end
-    // are apart from the time that links take.
+    // What is known of messages from one rank to another.
     struct pair_times {
         numbered begun{};
-        std::deque<double> shortest{};  // less what links take, in windows of the last minute [s]
-        double off = 0;                 // that begins seem to be early [s]
+        std::deque<double> shortest{};  // from begin to end, less what links take, in windows of the last minute [s]
     };
     // What a window shows of a link.
     struct measured {
         double rate = 0;  // [B/s]
         double late = 0;  // part of messages that were complete sooner after another one than a link allows
+        std::vector<message> messages{};
         friend bool operator==(const measured&, const measured&) = default;
     };
     struct history {
@@ -80,7 +80,6 @@ private:
     struct judgement {
         int link = 0;
         double part = 0;  // of what is usual, at most, in the better direction
-        double half = 0;  // the same of half of the windows
         double late = 0;
     };
     struct crossing {
@@ -88,14 +87,16 @@ private:
         int late = 0;
     };
 
-    std::vector<message> messages_of(pair_times& p, const numbered& ended, double rate) const;
+    std::vector<message> messages_of(std::pair<int, int> ranks, const numbered& ended, double rate);
+    double least_delay(int from, int to) const;
     void measure(std::uint32_t window, const flows& seen);
     std::vector<history>& past();
     const history& of(int link) { return past()[static_cast<std::size_t>(link)]; }
+    double rate_now(int link);
     bool carry_the_same(int a, int b);
     std::optional<judgement> judge_link(int link, std::uint32_t window);
     std::optional<finding> compare(std::uint32_t window);
-    void end_slow(std::vector<finding>& found);
+    void end_slow(std::uint32_t window, std::vector<finding>& found);
 
     std::vector<direction> links_;
     path path_;

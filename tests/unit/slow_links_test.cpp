@@ -141,9 +141,7 @@ private:
 
 }  // namespace
 
-// Three quarters of the rate are named as well, but not each time: what is named is right.
 TEST(slow_links, name_the_link_that_carries_less_and_no_other) {
-    int named = 0;
     for (const double part : {0.25, 0.5, 0.75}) {
         for (int row = 1; row < 3; ++row) {
             for (int member = 0; member < (row == 1 ? 6 : 3); ++member) {
@@ -152,12 +150,10 @@ TEST(slow_links, name_the_link_that_carries_less_and_no_other) {
                 EXPECT_TRUE(ring.run(8).empty()) << what;
                 ring.slow(row, member, part);
                 const std::vector<slow_links::finding> found = ring.run(5);
-                if (part == 0.75 && found.empty()) continue;
-                ++named;
                 ASSERT_EQ(found.size(), 1u) << what;
                 EXPECT_TRUE(found[0].is_slow);
                 EXPECT_EQ(found[0].links, std::vector{ring.rows().link(row, member, false)}) << what;
-                EXPECT_NEAR(found[0].rate / found[0].before, part, 0.1) << what;
+                EXPECT_NEAR(found[0].rate / found[0].before, part, 0.05) << what;
                 ring.slow(row, member, 1);
                 const std::vector<slow_links::finding> back = ring.run(5);
                 ASSERT_EQ(back.size(), 1u) << what;
@@ -165,7 +161,6 @@ TEST(slow_links, name_the_link_that_carries_less_and_no_other) {
             }
         }
     }
-    EXPECT_GE(named, 18 + 4);
 }
 
 TEST(slow_links, receivers_that_are_late_are_no_slow_links) {

@@ -9,6 +9,7 @@
 #include <terrace/version.hpp>
 
 #include "api/creation/connect.hpp"
+#include "api/plan_follower.hpp"
 #include "base/keep_for_ever.hpp"
 #include "base/units.hpp"
 #include "plan/wire_limit.hpp"
@@ -52,7 +53,7 @@ std::unique_ptr<endpoint> equip(connection by, const plan_data& p, const options
     if (o.shared_memory && by.memory && by.net->traits().by_node_memory)
         by.net = with_node_messages(std::move(by.net), by.memory);
     auto made =
-        std::make_unique<endpoint>(std::move(by), engine::request_slots(most_lanes(p)) + point_to_point::wire_slots);
+        std::make_unique<endpoint>(std::move(by), engine::request_slots(most_lanes(p, o)) + point_to_point::wire_slots);
     connection& on = made->base();
     if (const std::vector<std::vector<int>> groups = mpi_groups(p); !groups.empty())
         made->add(on.net->own_collectives(on.ranks, groups, lane_slots(p)));
@@ -96,7 +97,7 @@ communicator_core::communicator_core(planned_ranks with, options o, std::optiona
       net_((expect_one_rounding(options_), check_runnable(data_of(plan_)),
             equip(std::move(with.net), data_of(plan_), options_))),
       reports_(data_of(plan_), options_, ranks_) {
-    const int lanes = most_lanes(data_of(plan_));
+    const int lanes = most_lanes(data_of(plan_), options_);
     running_ = std::make_unique<engine>(*net_, lanes, reports_.events());
     ranks_.gather(net_->ranks());
     reports_.begin(net_->rank());
@@ -125,7 +126,7 @@ communicator_core::communicator_core(planned_ranks with, options o, std::optiona
                               [this] { reports_.write_statistics(*running_); },
                               [this] { reports_.write_metrics(*running_, false); },
                               [this] { reports_.look_at_links(*running_); }});
-    if (device) calls_->use_device(*device, lanes);
+    if (device) calls_->use_device(*device, most_lanes(data_of(plan_)));
     on_all_ranks(ranks_.callers, net_->ranks(), [&] {
         progress_->start_thread();  // first: all ranks tell each other where they are
         if (!options_.trace_file.empty() && ranks_.own == 0) begin_trace(options_.trace_file);

@@ -1,7 +1,6 @@
 #include "api/plan_follower.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <exception>
 #include <optional>
 #include <set>
@@ -10,8 +9,10 @@
 #include <fmt/format.h>
 
 #include "base/index.hpp"
+#include "base/quiet_task.hpp"
 #include "plan/plan_yaml.hpp"
 #include "planner/planner.hpp"
+#include "planner/policy.hpp"
 #include "schedule/slice.hpp"
 #include "schedule/stage_groups.hpp"
 
@@ -22,8 +23,8 @@ namespace {
 constexpr int step = 5;  // percent: links that are about as slow have one plan
 
 // The same rules with no more lanes than the communicator has. Nothing where it cannot run them.
-std::optional<plan_data> fitted(plan_data made, const plan_data& first) {
-    const int lanes = most_lanes(first), slots = lane_slots(first);
+std::optional<plan_data> fitted(plan_data made, const plan_data& first, int lanes) {
+    const int slots = lane_slots(first);
     if (mpi_groups(made) != mpi_groups(first)) return {};
     for (auto& [what, rules] : made.rules) {
         for (rule& r : rules) {
@@ -36,9 +37,15 @@ std::optional<plan_data> fitted(plan_data made, const plan_data& first) {
 
 }  // namespace
 
+// Shares are unequal where links are.
+int most_lanes(const plan_data& p, const options& o) noexcept {
+    return o.adapt == options::adapting::on ? std::max(policy.many_lanes, most_lanes(p)) : most_lanes(p);
+}
+
+// A link that gets too many bytes costs more time than one that gets too few.
 void plan_follower::note(const slow_links::finding& f, const std::string& why) {
     for (const int link : f.links) {
-        const auto percent = static_cast<int>(std::lround(100 * f.rate / f.before / step)) * step;
+        const auto percent = static_cast<int>(100 * f.rate / f.before / step) * step;
         if (f.is_slow) percent_[link] = std::max(step, percent);
         else percent_.erase(link);
     }
@@ -73,7 +80,7 @@ hierarchy plan_follower::machine(const link_rows& rows) const {
 
 bool plan_follower::look(const link_rows& rows, const statistics& so_far) {
     changes_.look();
-    if (making_.text.valid() && making_.text.wait_for(std::chrono::seconds(0)) == std::future_status::ready)
+    if (making_.text.valid() && making_.text.wait_for(std::chrono::seconds(0)) != std::future_status::timeout)
         take_plan();
     if (!changes_.is_idle()) return false;
     const std::string before = std::exchange(running_, proposed_);
@@ -97,9 +104,10 @@ void plan_follower::make_plan(const link_rows& rows, const statistics& so_far) {
     for (const statistics::calls_of_size& c : so_far.calls)
         if (const std::optional<collective> what = parse_collective(c.call)) called.insert(*what);
     making_.key = key();
-    making_.text = std::async(std::launch::async, [this, h = machine(rows), called] {
+    making_.text = start_quiet_task([this, h = machine(rows), called] {
         const std::vector<collective> all(called.begin(), called.end());
-        std::optional<plan_data> p = fitted(replanned(plan_, h, all, options_.reproducible), plan_);
+        std::optional<plan_data> p =
+            fitted(replanned(plan_, h, all, options_.reproducible), plan_, most_lanes(plan_, options_));
         return p ? finished(std::move(*p)).text : plan_.text;
     });
 }

@@ -16,6 +16,9 @@
 
 namespace terrace::detail {
 
+/// Returns how many lanes the rules of a communicator's plans may have, those of plans that follow as well.
+int most_lanes(const plan_data& p, const options& o) noexcept;
+
 /// Lets all ranks change to a plan for the machine as it is now: on rank 0 of the plan. It makes the plan in a thread
 /// of its own, for the collectives that have been called.
 class plan_follower {

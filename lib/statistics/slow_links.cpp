@@ -26,8 +26,6 @@ double seconds_at(std::uint32_t window) {
 
 // Half-way from a part to the whole.
 double half_way(double part) { return (1 + part) / 2; }
-// A third of the way.
-double nearer(double part) { return (1 + 2 * part) / 3; }
 
 // Returns what the last windows show. @param count at most so many
 std::vector<double> last_ones(const auto& windows, auto what, std::size_t count = kept) {
@@ -156,11 +154,12 @@ std::vector<slow_links::finding> slow_links::judge(std::uint32_t now) {
 void slow_links::end_slow(std::uint32_t window, std::vector<finding>& found) {
     std::erase_if(slow_, [&](const finding& f) {
         const std::optional<judgement> j = judge_link(f.links.front(), window);
-        if (!j || j->part < nearer(f.rate / f.before)) return false;
+        if (!j || j->part < half_way(f.rate / f.before)) return false;
         found.push_back(f);
         found.back().is_slow = false;
         return true;
     });
+    if (!found.empty()) forget();  // windows in which it was slow
 }
 
 // Returns what a slow link carries [B/s], in its better direction. Of many messages few are under way where the time

@@ -168,7 +168,7 @@ constexpr std::array variables{
              leave_to_the_drop_in},
     drop_in_mode_of("TERRACE_PMPI_SCATTER"),
     variable{"TERRACE_PORTS", "", "FIRST-LAST, from 1 to 65535",
-             "the ports at which ranks listen, of lifelines and of UCX; not set: the kernel chooses",
+             "the ports at which ranks listen, of lifelines, meetings and UCX; not set: the kernel chooses",
              set<&options::ports>},
     variable{"TERRACE_PROFILE", "", "a directory", "where rank 0 writes what calls took, for terrace plan --profile",
              set<&options::profile_directory>},

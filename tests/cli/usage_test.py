@@ -5,7 +5,6 @@ usage: usage_test.py TERRACE SOURCE_ROOT
 """
 import os
 import re
-import shutil
 import subprocess
 import sys
 import unittest
@@ -127,17 +126,11 @@ class Usage(Command):
         self.assertIn("K, M, G or T", self.terrace("explain", "cluster.plan.yaml", "--bytes", "12Q", status=2))
 
     def test_completion(self):
-        for shell, words in [("bash", ["--link-unit", "reduce_scatter", "compgen"]),
-                             ("zsh", ["#compdef terrace", "(allreduce reduce_scatter", "_arguments"]),
-                             ("fish", ["complete -c terrace", "__fish_seen_subcommand_from plan",
-                                       "-l collective -x -a"])]:
-            script = self.terrace("--generate", shell)
-            for word in words:
-                self.assertIn(word, script, shell)
-            if shutil.which(shell):
-                self.write("script", script)
-                check = [shell, "--no-execute", "script"] if shell == "fish" else [shell, "-n", "script"]
-                subprocess.run(check, cwd=self.directory, check=True, timeout=60)
+        script = self.terrace("--generate", "bash")
+        for word in ["--link-unit", "reduce_scatter", "compgen"]:
+            self.assertIn(word, script)
+        self.write("script", script)
+        subprocess.run(["bash", "-n", "script"], cwd=self.directory, check=True, timeout=60)
 
     def test_standard_output_that_takes_nothing_is_an_error(self):
         self.terrace("plan", "cluster.yaml")

@@ -126,9 +126,7 @@ class Files(Installed):
         self.assertEqual(self.files("bin"), {"terrace", "terrace-bench"})
         self.assertEqual({f for f in self.files("share") if not f.startswith("doc/")},
                          {"man/man1/terrace.1", "man/man1/terrace-bench.1", "man/man7/libterrace-pmpi.7",
-                          "bash-completion/completions/terrace", "bash-completion/completions/terrace-bench",
-                          "fish/vendor_completions.d/terrace.fish", "fish/vendor_completions.d/terrace-bench.fish",
-                          "zsh/site-functions/_terrace", "zsh/site-functions/_terrace-bench"})
+                          "bash-completion/completions/terrace", "bash-completion/completions/terrace-bench"})
         tools = ["bench-suite", "cluster_layout.py", "rounds.py", "running.py", "vcluster"]
         self.assertEqual(self.files("libexec"), {f"terrace/tools/{n}" for n in tools})
         self.assertIn("usage: terrace-bench --suite", run(self.prefix / "bin/terrace-bench", "--suite", "--help"))

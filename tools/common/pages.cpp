@@ -1,6 +1,7 @@
 #include "tools/common/pages.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <sstream>
 #include <vector>
 
@@ -63,12 +64,17 @@ std::string joined_names(const std::vector<const CLI::App*>& apps, const char* s
     return fmt::format("{}", fmt::join(names, separator));
 }
 
+// "-o" and "--output", as typed.
+std::vector<std::string> spellings(const CLI::Option& o) {
+    std::vector<std::string> words;
+    for (const std::string& name : o.get_snames()) words.push_back("-" + name);
+    for (const std::string& name : o.get_lnames()) words.push_back("--" + name);
+    return words;
+}
+
 std::string option_words(const CLI::App& app) {
     std::vector<std::string> words;
-    for (const CLI::Option* o : shown_options(app)) {
-        for (const std::string& name : o->get_snames()) words.push_back("-" + name);
-        for (const std::string& name : o->get_lnames()) words.push_back("--" + name);
-    }
+    for (const CLI::Option* o : shown_options(app)) std::ranges::move(spellings(*o), std::back_inserter(words));
     for (const CLI::App* command : commands(app)) words.push_back(command->get_name());  // some look like options
     return fmt::format("{}", fmt::join(words, " "));
 }
@@ -84,16 +90,6 @@ std::vector<std::string> values_of(const CLI::Option& o) {
     return values;
 }
 
-bool has_argument(const CLI::Option& o) { return o.get_items_expected_max() > 0; }
-
-// "-o" and "--output", as typed.
-std::vector<std::string> spellings(const CLI::Option& o) {
-    std::vector<std::string> words;
-    for (const std::string& name : o.get_snames()) words.push_back("-" + name);
-    for (const std::string& name : o.get_lnames()) words.push_back("--" + name);
-    return words;
-}
-
 // Cases of a bash script: the word before the cursor is an option with a list of values.
 std::string bash_values(const CLI::App& app, const std::string& indent) {
     std::string text;
@@ -101,58 +97,6 @@ std::string bash_values(const CLI::App& app, const std::string& indent) {
         if (const auto values = values_of(*o); !values.empty() && !o->get_positional())
             text +=
                 fmt::format("{}{}) values='{}' ;;\n", indent, fmt::join(spellings(*o), "|"), fmt::join(values, " "));
-    return text;
-}
-
-// Inside single quotes of zsh's _arguments, where brackets and colons mean something.
-std::string zsh_text(const std::string& text) {
-    std::string made;
-    for (const char c : text) {
-        if (c == '\'') made += "'\\''";
-        else if (c == '[' || c == ']' || c == ':') made += fmt::format("\\{}", c);
-        else if (c == '\n') made += ' ';
-        else made += c;
-    }
-    return made;
-}
-
-std::string zsh_arguments(const CLI::App& app, const std::string& indent) {
-    std::string text = indent + "_arguments";
-    for (const CLI::Option* o : shown_options(app)) {
-        const auto values = values_of(*o);
-        const std::string action = values.empty() ? "_files" : fmt::format("({})", fmt::join(values, " "));
-        if (o->get_positional()) {
-            text += fmt::format(" \\\n{}    '*:{}:{}'", indent, zsh_text(o->get_name()), action);
-            continue;
-        }
-        for (const std::string& word : spellings(*o))
-            text += fmt::format(" \\\n{}    '{}[{}]{}'", indent, word, zsh_text(o->get_description()),
-                                has_argument(*o) ? ":value:" + action : "");
-    }
-    return text + "\n";
-}
-
-std::string fish_text(const std::string& text) {
-    std::string made;
-    for (const char c : text) {
-        if (c == '\'' || c == '\\') made += '\\';
-        made += c == '\n' ? ' ' : c;
-    }
-    return made;
-}
-
-std::string fish_options(const CLI::App& app, const std::string& program, const std::string& when) {
-    std::string text;
-    for (const CLI::Option* o : shown_options(app)) {
-        if (o->get_positional()) continue;
-        text += fmt::format("complete -c {} -n '{}'", program, when);
-        for (const std::string& name : o->get_snames()) text += " -s " + name;
-        for (const std::string& name : o->get_lnames()) text += " -l " + name;
-        if (const auto values = values_of(*o); !values.empty())
-            text += fmt::format(" -x -a '{}'", fmt::join(values, " "));
-        else if (has_argument(*o)) text += " -r";
-        text += fmt::format(" -d '{}'\n", fish_text(o->get_description()));
-    }
     return text;
 }
 
@@ -221,38 +165,9 @@ std::string bash_completion(const CLI::App& app) {
                       function, app.get_name());
 }
 
-std::string zsh_completion(const CLI::App& app) {
-    const std::vector<const CLI::App*> subcommands = commands(app);
-    std::string text = fmt::format("#compdef {}\n\n", app.get_name());
-    if (subcommands.empty()) return text + zsh_arguments(app, "");
-    text += "local -a commands=(\n";
-    for (const CLI::App* a : subcommands)
-        text += fmt::format("    '{}:{}'\n", a->get_name(), zsh_text(a->get_description()));
-    text += ")\nif ((CURRENT == 2)); then\n    _describe command commands\n    return\nfi\ncase $words[2] in\n";
-    for (const CLI::App* a : subcommands)
-        text += fmt::format("    {})\n        shift words\n        ((CURRENT--))\n{}        ;;\n", a->get_name(),
-                            zsh_arguments(*a, "        "));
-    return text + "esac\n";
-}
-
-std::string fish_completion(const CLI::App& app) {
-    const std::string& program = app.get_name();
-    const std::vector<const CLI::App*> subcommands = commands(app);
-    if (subcommands.empty()) return fish_options(app, program, "true");
-    std::string text = fish_options(app, program, "__fish_use_subcommand");
-    for (const CLI::App* a : subcommands)
-        text += fmt::format("complete -c {} -n __fish_use_subcommand -f -a {} -d '{}'\n", program, a->get_name(),
-                            fish_text(a->get_description()));
-    for (const CLI::App* a : subcommands)
-        text += fish_options(*a, program, "__fish_seen_subcommand_from " + a->get_name());
-    return text;
-}
-
 void add_generate_option(CLI::App& app, const std::map<std::string, page_maker>& others) {
     std::map<std::string, page_maker> makers{{"man", [&app] { return man_page(app); }},
-                                             {"bash", [&app] { return bash_completion(app); }},
-                                             {"zsh", [&app] { return zsh_completion(app); }},
-                                             {"fish", [&app] { return fish_completion(app); }}};
+                                             {"bash", [&app] { return bash_completion(app); }}};
     makers.insert(others.begin(), others.end());
     std::vector<std::string> names;
     for (const auto& [name, maker] : makers) names.push_back(name);

@@ -14,15 +14,13 @@ std::string roff(const std::string& text);
 /// A command's options and texts as a manual page (roff), its subcommands in sections of their own.
 std::string man_page(const CLI::App& app);
 
-/// Scripts that complete subcommands, options, the values of options that have a list of them, and file names.
+/// A script that completes subcommands, options, the values of options that have a list of them, and file names.
 std::string bash_completion(const CLI::App& app);
-std::string zsh_completion(const CLI::App& app);
-std::string fish_completion(const CLI::App& app);
 
 using page_maker = std::function<std::string()>;
 
-/// Adds the hidden option `--generate man|bash|zsh|fish`, by which the build makes all four, and pages of other names:
-/// like --version it prints and ends.
+/// Adds the hidden option `--generate man|bash`, by which the build makes both, and pages of other names: like
+/// --version it prints and ends.
 void add_generate_option(CLI::App& app, const std::map<std::string, page_maker>& others = {});
 
 }  // namespace terrace::detail

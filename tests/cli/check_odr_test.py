@@ -34,44 +34,41 @@ class CheckOdr(unittest.TestCase):
     def passes(self, *texts):
         self.assertEqual(check({f"{i}.hpp": text for i, text in enumerate(texts)}), [])
 
+    @staticmethod
+    def inside(namespace, *lines):
+        return "\n".join([f"namespace {namespace} {{", *lines, f"}}  // namespace {namespace}", ""])
+
     def test_names_both_places(self):
-        self.assertEqual(self.finds("namespace a {\nstruct place { int x; };\n}\n",
-                                    "namespace a {\n\n/// Other.\nclass place final : base { };\n}\n"),
+        self.assertEqual(self.finds(self.inside("a", "struct place {", "    int x;", "};"),
+                                    self.inside("a", "", "/// Other.", "class place final : public base {};")),
                          "lib/1.hpp:4: a::place is also defined at lib/0.hpp:2; rename one of the two, or move both "
                          "into anonymous namespaces")
 
     def test_finds_types_of_every_form(self):
-        plain = "namespace a::b { struct x { }; }"
-        for other in ["namespace a { namespace b { class x { }; } }",
-                      "namespace a::b { template <class T> struct x { }; }",
-                      "namespace a::b { template <class T> requires (sizeof(T) == 4) struct x { }; }",
-                      "namespace a::b { class [[gnu::visibility(\"hidden\")]] x final { }; }",
-                      "namespace a::b { class TERRACE_API x : public y<int> { }; }",
-                      "namespace a::b { enum class x : int { one, two }; }",
-                      "namespace a::b { union x { }; }",
-                      "#define BRACE {\nnamespace a::b { void f() { if (true) { } } struct x { }; }",
-                      "namespace a::b { struct y { int z{1}; }; const char* s = \"}\"; char c = '}'; struct x { }; }"]:
-            with self.subTest(other):
-                self.finds(plain, other)
-        self.finds("namespace a { struct x { struct y { }; }; }", "namespace a { struct x; struct x::y { }; }")
-        self.finds("namespace a { template <> struct x<int> { }; }", "namespace a { template <> struct x<int> { }; }")
+        plain = self.inside("a::b", "struct x {};")
+        for lines in [["template <class T>", "struct x {};"],
+                      ["class [[gnu::visibility(\"hidden\")]] x final {};"],
+                      ["class TERRACE_API x : public y<int> {};"],
+                      ["class x : public a_long_name,", "          public another {", "};"],
+                      ["enum class x : int { one, two };"], ["union x {", "    int y;", "};"],
+                      ["void f() {", "    if (true) {", "    }", "}", "", "struct x {};"]]:
+            with self.subTest(lines[0]):
+                self.finds(plain, self.inside("a::b", *lines))
+        self.finds(plain, self.inside("a", self.inside("b", "class x {};")))
+        self.finds(plain, "namespace c {\nclass y;\n}\n\n" + plain)
+        special = self.inside("a", "template <>", "struct x<int> {};")
+        self.finds(special, special)
 
     def test_passes_what_is_allowed(self):
-        plain = "namespace a { struct x { }; }"
-        for other in ["namespace b { struct x { }; }",
-                      "namespace a { namespace { struct x { }; } }",
-                      "namespace a { struct x; }",
-                      "namespace a { struct y { struct x { }; }; }",
-                      "namespace a { void f() { struct x { }; } }",
-                      "namespace a { struct x f() { return {}; } }",
-                      "namespace a { void f(struct x y) { } }",
-                      "namespace a { struct x y = { }; }",
-                      "namespace a { // struct x { };\n/* struct x { }; */ }",
-                      "namespace a { template <> struct x<int> { }; }",
-                      "namespace a { constexpr long n = 1'000'000; namespace b { struct x { }; } }"]:
-            with self.subTest(other):
-                self.passes(plain, other)
-        self.passes("namespace a {\n#if ONE\nstruct x { int y; };\n#else\nstruct x { };\n#endif\n}")
+        plain = self.inside("a", "struct x {};")
+        self.passes(plain, self.inside("b", "struct x {};"))
+        self.passes(plain, self.inside("a", "namespace {", "", "struct x {};", "", "}  // namespace"))
+        for lines in [["struct x;"], ["struct y {", "    struct x {};", "};"], ["void f() {", "    struct x {};", "}"],
+                      ["struct x f() { return {}; }"], ["struct x y = {};"], ["// struct x {};"],
+                      ["template <>", "struct x<int> {};"]]:
+            with self.subTest(lines[0]):
+                self.passes(plain, self.inside("a", *lines))
+        self.passes(self.inside("a", "#if ONE", "struct x {", "    int y;", "};", "#else", "struct x {};", "#endif"))
 
     def test_passes_this_project(self):
         with tempfile.TemporaryDirectory() as directory:

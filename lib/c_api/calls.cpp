@@ -27,15 +27,15 @@ constexpr int type_count = std::size(type_names), op_count = std::size(op_names)
 constexpr bool is_type(int type) { return type >= 0 && type < type_count; }
 constexpr bool is_op(int op) { return op >= 0 && op < op_count; }
 
-std::span<const std::int64_t> by_rank(const terrace_communicator& c, const int64_t* counts, const char* name) {
-    return {&existing(counts, name), static_cast<std::size_t>(c.of.size())};
+template <class Count>
+std::span<Count> by_rank(const terrace::communicator& c, Count* counts, const char* name) {
+    return {&existing(counts, name), static_cast<std::size_t>(c.size())};
 }
 
 // Those of the root alone may be null elsewhere.
 template <class Count>
-std::span<Count> by_rank_on(int root, const terrace_communicator& c, Count* counts, const char* name) {
-    if (c.of.rank() != root) return {};
-    return {&existing(counts, name), static_cast<std::size_t>(c.of.size())};
+std::span<Count> by_rank_on(int root, const terrace::communicator& c, Count* counts, const char* name) {
+    return c.rank() == root ? by_rank(c, counts, name) : std::span<Count>();
 }
 
 // A group is its thread's.
@@ -94,115 +94,100 @@ void terrace_request_destroy(terrace_request* request) { delete request; }
 
 terrace_status terrace_allreduce(terrace_communicator* communicator, const void* send, void* recv, int64_t count,
                                  terrace_element_type type, terrace_reduction by, terrace_request** request) {
-    return make(communicator, request, [&](terrace_communicator& c) {
-        return c.of.allreduce_async(send, recv, count, known(type), known(by));
-    });
+    return make(communicator, request,
+                [&](auto& c) { return c.allreduce_async(send, recv, count, known(type), known(by)); });
 }
 
 terrace_status terrace_reduce_scatter(terrace_communicator* communicator, const void* send, void* recv, int64_t count,
                                       terrace_element_type type, terrace_reduction by, terrace_request** request) {
-    return make(communicator, request, [&](terrace_communicator& c) {
-        return c.of.reduce_scatter_async(send, recv, count, known(type), known(by));
-    });
+    return make(communicator, request,
+                [&](auto& c) { return c.reduce_scatter_async(send, recv, count, known(type), known(by)); });
 }
 
 terrace_status terrace_reduce_scatter_blocks(terrace_communicator* communicator, const void* send, void* recv,
                                              const int64_t* counts, terrace_element_type type, terrace_reduction by,
                                              terrace_request** request) {
-    return make(communicator, request, [&](terrace_communicator& c) {
-        return c.of.reduce_scatter_async(send, recv, by_rank(c, counts, "counts"), known(type), known(by));
+    return make(communicator, request, [&](auto& c) {
+        return c.reduce_scatter_async(send, recv, by_rank(c, counts, "counts"), known(type), known(by));
     });
 }
 
 terrace_status terrace_allgather(terrace_communicator* communicator, const void* send, void* recv, int64_t count,
                                  terrace_element_type type, terrace_request** request) {
-    return make(communicator, request,
-                [&](terrace_communicator& c) { return c.of.allgather_async(send, recv, count, known(type)); });
+    return make(communicator, request, [&](auto& c) { return c.allgather_async(send, recv, count, known(type)); });
 }
 
 terrace_status terrace_allgather_blocks(terrace_communicator* communicator, const void* send, void* recv,
                                         const int64_t* counts, terrace_element_type type, terrace_request** request) {
-    return make(communicator, request, [&](terrace_communicator& c) {
-        return c.of.allgather_async(send, recv, by_rank(c, counts, "counts"), known(type));
-    });
+    return make(communicator, request,
+                [&](auto& c) { return c.allgather_async(send, recv, by_rank(c, counts, "counts"), known(type)); });
 }
 
 terrace_status terrace_alltoall(terrace_communicator* communicator, const void* send, void* recv, int64_t count,
                                 terrace_element_type type, terrace_request** request) {
-    return make(communicator, request,
-                [&](terrace_communicator& c) { return c.of.alltoall_async(send, recv, count, known(type)); });
+    return make(communicator, request, [&](auto& c) { return c.alltoall_async(send, recv, count, known(type)); });
 }
 
 terrace_status terrace_gather(terrace_communicator* communicator, const void* send, void* recv, int64_t count,
                               terrace_element_type type, int root, terrace_request** request) {
-    return make(communicator, request,
-                [&](terrace_communicator& c) { return c.of.gather_async(send, recv, count, known(type), root); });
+    return make(communicator, request, [&](auto& c) { return c.gather_async(send, recv, count, known(type), root); });
 }
 
 terrace_status terrace_gather_blocks(terrace_communicator* communicator, const void* send, void* recv,
                                      const int64_t* counts, terrace_element_type type, int root,
                                      terrace_request** request) {
-    return make(communicator, request, [&](terrace_communicator& c) {
-        return c.of.gather_async(send, recv, by_rank(c, counts, "counts"), known(type), root);
-    });
+    return make(communicator, request,
+                [&](auto& c) { return c.gather_async(send, recv, by_rank(c, counts, "counts"), known(type), root); });
 }
 
 terrace_status terrace_scatter(terrace_communicator* communicator, const void* send, void* recv, int64_t count,
                                terrace_element_type type, int root, terrace_request** request) {
-    return make(communicator, request,
-                [&](terrace_communicator& c) { return c.of.scatter_async(send, recv, count, known(type), root); });
+    return make(communicator, request, [&](auto& c) { return c.scatter_async(send, recv, count, known(type), root); });
 }
 
 terrace_status terrace_scatter_blocks(terrace_communicator* communicator, const void* send, void* recv,
                                       const int64_t* counts, terrace_element_type type, int root,
                                       terrace_request** request) {
-    return make(communicator, request, [&](terrace_communicator& c) {
-        return c.of.scatter_async(send, recv, by_rank(c, counts, "counts"), known(type), root);
-    });
+    return make(communicator, request,
+                [&](auto& c) { return c.scatter_async(send, recv, by_rank(c, counts, "counts"), known(type), root); });
 }
 
 terrace_status terrace_broadcast(terrace_communicator* communicator, void* data, int64_t count,
                                  terrace_element_type type, int root, terrace_request** request) {
-    return make(communicator, request,
-                [&](terrace_communicator& c) { return c.of.broadcast_async(data, count, known(type), root); });
+    return make(communicator, request, [&](auto& c) { return c.broadcast_async(data, count, known(type), root); });
 }
 
 terrace_status terrace_reduce(terrace_communicator* communicator, const void* send, void* recv, int64_t count,
                               terrace_element_type type, int root, terrace_reduction by, terrace_request** request) {
-    return make(communicator, request, [&](terrace_communicator& c) {
-        return c.of.reduce_async(send, recv, count, known(type), root, known(by));
-    });
+    return make(communicator, request,
+                [&](auto& c) { return c.reduce_async(send, recv, count, known(type), root, known(by)); });
 }
 
 terrace_status terrace_barrier(terrace_communicator* communicator, terrace_request** request) {
-    return make(communicator, request, [&](terrace_communicator& c) { return c.of.barrier_async(); });
+    return make(communicator, request, [&](auto& c) { return c.barrier_async(); });
 }
 
 terrace_status terrace_alltoallv(terrace_communicator* communicator, const void* send, const int64_t* send_counts,
                                  void* recv, int64_t capacity, int64_t* recv_counts, int64_t most,
                                  terrace_element_type type) {
-    return guarded([&] {
-        terrace_communicator& c = existing(communicator, "communicator");
-        const std::span<std::int64_t> came{&existing(recv_counts, "recv_counts"),
-                                           static_cast<std::size_t>(c.of.size())};
-        c.of.alltoallv(send, by_rank(c, send_counts, "send_counts"), recv, capacity, came, most, known(type));
+    return with(communicator, [&](auto& c) {
+        c.alltoallv(send, by_rank(c, send_counts, "send_counts"), recv, capacity,
+                    by_rank(c, recv_counts, "recv_counts"), most, known(type));
     });
 }
 
 terrace_status terrace_gatherv(terrace_communicator* communicator, const void* send, int64_t count, void* recv,
                                int64_t capacity, int64_t* recv_counts, terrace_element_type type, int root) {
-    return guarded([&] {
-        terrace_communicator& c = existing(communicator, "communicator");
-        c.of.gatherv(send, count, recv, capacity, by_rank_on(root, c, recv_counts, "recv_counts"), known(type), root);
+    return with(communicator, [&](auto& c) {
+        c.gatherv(send, count, recv, capacity, by_rank_on(root, c, recv_counts, "recv_counts"), known(type), root);
     });
 }
 
 terrace_status terrace_scatterv(terrace_communicator* communicator, const void* send, const int64_t* send_counts,
                                 void* recv, int64_t capacity, terrace_element_type type, int root, int64_t* count) {
-    return guarded([&] {
-        terrace_communicator& c = existing(communicator, "communicator");
+    return with(communicator, [&](auto& c) {
         existing(count, "count") =
-            c.of.scatterv(send, by_rank_on(root, c, send_counts, "send_counts"), recv, capacity, known(type), root);
+            c.scatterv(send, by_rank_on(root, c, send_counts, "send_counts"), recv, capacity, known(type), root);
     });
 }
 
@@ -225,15 +210,14 @@ terrace_status terrace_group_end(terrace_communicator* communicator) {
 
 terrace_status terrace_send(terrace_communicator* communicator, const void* data, int64_t count,
                             terrace_element_type type, int to, int tag, terrace_request** request) {
-    return make(communicator, request,
-                [&](terrace_communicator& c) { return c.of.send_async(data, count, known(type), to, tag); });
+    return make(communicator, request, [&](auto& c) { return c.send_async(data, count, known(type), to, tag); });
 }
 
 terrace_status terrace_recv(terrace_communicator* communicator, void* data, int64_t count, terrace_element_type type,
                             int from, int tag, terrace_received* result, terrace_request** request) {
     static_assert(sizeof(terrace_received) == sizeof(terrace::received));
-    return make(communicator, request, [&](terrace_communicator& c) {
-        return c.of.recv_async(data, count, known(type), from, tag, reinterpret_cast<terrace::received*>(result));
+    return make(communicator, request, [&](auto& c) {
+        return c.recv_async(data, count, known(type), from, tag, reinterpret_cast<terrace::received*>(result));
     });
 }
 

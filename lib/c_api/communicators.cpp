@@ -24,8 +24,12 @@ const terrace::options& or_defaults(const terrace_options* options) {
     return options != nullptr ? options->of : defaults;
 }
 
-void hand_out(terrace_communicator** made, std::optional<terrace::communicator> comm) {
-    *made = comm ? std::make_unique<terrace_communicator>(terrace_communicator{std::move(*comm)}).release() : nullptr;
+// Makes a communicator, or none, where there is a place for it, whose name is given.
+template <class Make>
+void hand_out(terrace_communicator** made, const char* name, Make make) {
+    terrace_communicator*& out = existing(made, name);
+    std::optional<terrace::communicator> comm = make();
+    out = comm ? std::make_unique<terrace_communicator>(terrace_communicator{std::move(*comm)}).release() : nullptr;
 }
 
 // Calls create(options) or create(plan, options).
@@ -33,9 +37,8 @@ template <class Create>
 terrace_status create_by(const terrace_options* options, const terrace_plan* plan, terrace_communicator** made,
                          Create create) {
     return guarded([&] {
-        existing(made, "made");
         const terrace::options& o = or_defaults(options);
-        hand_out(made, plan != nullptr ? create(plan->of, o) : create(o));
+        hand_out(made, "made", [&] { return plan != nullptr ? create(plan->of, o) : create(o); });
     });
 }
 
@@ -125,45 +128,34 @@ terrace_status terrace_loopback_run(const terrace_plan* plan, const terrace_opti
 }
 
 terrace_status terrace_use_device(terrace_communicator* communicator, int device) {
-    return guarded([&] { terrace::nccl::use_device(existing(communicator, "communicator").of, device); });
+    return with(communicator, [&](auto& c) { terrace::nccl::use_device(c, device); });
 }
 
 terrace_status terrace_device_stream(terrace_communicator* communicator, void** stream) {
-    return guarded(
-        [&] { existing(stream, "stream") = terrace::nccl::stream_of(existing(communicator, "communicator").of); });
+    return with(communicator, [&](auto& c) { existing(stream, "stream") = terrace::nccl::stream_of(c); });
 }
 
 int terrace_rank(const terrace_communicator* communicator) { return communicator->of.rank(); }
 int terrace_size(const terrace_communicator* communicator) { return communicator->of.size(); }
 
 terrace_status terrace_split(terrace_communicator* communicator, int color, int key, terrace_communicator** part) {
-    return guarded([&] {
-        existing(part, "part");
-        hand_out(part, existing(communicator, "communicator").of.split(color, key));
-    });
+    return with(communicator, [&](auto& c) { hand_out(part, "part", [&] { return c.split(color, key); }); });
 }
 
 terrace_status terrace_split_by_node(terrace_communicator* communicator, int key, terrace_communicator** part) {
-    return guarded([&] {
-        existing(part, "part");
-        hand_out(part, existing(communicator, "communicator").of.split_by_node(key));
-    });
+    return with(communicator, [&](auto& c) { hand_out(part, "part", [&] { return c.split_by_node(key); }); });
 }
 
 terrace_status terrace_shrink(terrace_communicator* communicator, terrace_communicator** survivors) {
-    return guarded([&] {
-        existing(survivors, "survivors");
-        hand_out(survivors, existing(communicator, "communicator").of.shrink());
-    });
+    return with(communicator, [&](auto& c) { hand_out(survivors, "survivors", [&] { return c.shrink(); }); });
 }
 
 terrace_status terrace_set_timeout(terrace_communicator* communicator, double seconds) {
-    return guarded(
-        [&] { existing(communicator, "communicator").of.set_timeout(std::chrono::duration<double>(seconds)); });
+    return with(communicator, [&](auto& c) { c.set_timeout(std::chrono::duration<double>(seconds)); });
 }
 
 terrace_status terrace_abort(terrace_communicator* communicator) {
-    return guarded([&] { existing(communicator, "communicator").of.abort(); });
+    return with(communicator, [](auto& c) { c.abort(); });
 }
 
 terrace_status terrace_shape(terrace_communicator* communicator, int64_t bytes, const char** text) {
@@ -185,7 +177,7 @@ terrace_status terrace_statistics(terrace_communicator* communicator, const char
 }
 
 terrace_status terrace_predicted(terrace_communicator* communicator, int64_t bytes, double* seconds) {
-    return guarded([&] { existing(seconds, "seconds") = existing(communicator, "communicator").of.predicted(bytes); });
+    return with(communicator, [&](auto& c) { existing(seconds, "seconds") = c.predicted(bytes); });
 }
 
 void terrace_communicator_destroy(terrace_communicator* communicator) { delete communicator; }

@@ -194,8 +194,8 @@ terrace_status terrace_gradients_bucket_of(terrace_gradients* gradients, int par
 terrace_status terrace_allreduce_keeping_errors(terrace_communicator* communicator, const void* send, void* recv,
                                                 int64_t count, terrace_element_type type, void* rounding_errors,
                                                 terrace_request** request) {
-    return make(communicator, request, [&](terrace_communicator& c) {
-        return c.of.allreduce_async(send, recv, count, known(type),
-                                    &existing(static_cast<char*>(rounding_errors), "rounding_errors"));
+    return make(communicator, request, [&](auto& c) {
+        return c.allreduce_async(send, recv, count, known(type),
+                                 &existing(static_cast<char*>(rounding_errors), "rounding_errors"));
     });
 }

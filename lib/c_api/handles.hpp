@@ -59,6 +59,12 @@ T& existing(T* pointer, const char* name) {
     throw usage_error(fmt::format("{} is NULL", name));
 }
 
+/// Calls action(communicator), which may throw.
+template <class Action>
+terrace_status with(terrace_communicator* communicator, Action action) noexcept {
+    return guarded([&] { action(existing(communicator, "communicator").of); });
+}
+
 /// Returns the type, the reduction of a call. @throws usage_error for numbers that are none
 element_type known(int type);
 reduction known(const terrace_reduction& by);
@@ -73,12 +79,12 @@ terrace_status make(terrace_communicator* communicator, terrace_request** reques
         terrace_communicator& c = existing(communicator, "communicator");
         if (request != nullptr) {
             auto made = std::make_unique<terrace_request>();
-            made->of = start(c);
+            made->of = start(c.of);
             *request = made.release();
             return;
         }
         expect_no_group(c);
-        start(c).wait();
+        start(c.of).wait();
     });
 }
 

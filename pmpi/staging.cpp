@@ -54,32 +54,24 @@ void staged::each_part(Step step) const {
         for (std::int64_t done = 0; done < p.count; done += most) {
             const std::int64_t count = std::min(most, p.count - done);
             const std::int64_t bytes = count * layout_.size;
-            step(at_ + p.begin + done * layout_.extent, count, packed, bytes);
+            int position = 0;
+            step(at_ + p.begin + done * layout_.extent, static_cast<int>(count), packed, static_cast<int>(bytes),
+                 &position);
             packed += bytes;
         }
 }
 
 void staged::collect() const {
-    each_part([&](std::byte* from, std::int64_t count, std::byte* to, std::int64_t bytes) {
-        if (layout_.dense) {
-            std::memcpy(to, from, static_cast<std::size_t>(bytes));
-            return;
-        }
-        int position = 0;
-        expect(PMPI_Pack(from, static_cast<int>(count), type_.get(), to, static_cast<int>(bytes), &position, comm_),
-               "MPI_Pack");
+    each_part([&](std::byte* from, int count, std::byte* to, int bytes, int* position) {
+        if (layout_.dense) std::memcpy(to, from, static_cast<std::size_t>(bytes));
+        else expect(PMPI_Pack(from, count, type_.get(), to, bytes, position, comm_), "MPI_Pack");
     });
 }
 
 void staged::deliver() const {
-    each_part([&](std::byte* to, std::int64_t count, std::byte* from, std::int64_t bytes) {
-        if (layout_.dense) {
-            std::memcpy(to, from, static_cast<std::size_t>(bytes));
-            return;
-        }
-        int position = 0;
-        expect(PMPI_Unpack(from, static_cast<int>(bytes), &position, to, static_cast<int>(count), type_.get(), comm_),
-               "MPI_Unpack");
+    each_part([&](std::byte* to, int count, std::byte* from, int bytes, int* position) {
+        if (layout_.dense) std::memcpy(to, from, static_cast<std::size_t>(bytes));
+        else expect(PMPI_Unpack(from, bytes, position, to, count, type_.get(), comm_), "MPI_Unpack");
     });
 }
 

@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -43,6 +45,13 @@ CLI::Validator one_of(const std::map<std::string, Value>& choices) {
         "");
 }
 
+/// Returns nothing for one of these names, else what a validator says: "TEXT IS_NONE_OF a, b, c".
+inline std::string unless_named(const std::string& text, std::span<const std::string_view> names,
+                                std::string_view is_none_of) {
+    if (std::ranges::find(names, text) != names.end()) return {};
+    return fmt::format("{} {} {}", text, is_none_of, fmt::join(names, ", "));
+}
+
 /// Adds an option whose value is one of a few words.
 template <class Value>
 CLI::Option* add_choice(CLI::App& app, const std::string& names, Value& target, const std::string& usual,
@@ -73,6 +82,18 @@ inline CLI::Validator number_of(int low) {
     CLI::Validator range = CLI::Range(low, 1'000'000'000);
     range.description("");
     return range;
+}
+
+/// Adds an option for an integer from `low` on, whose default the help shows.
+inline CLI::Option* add_number(CLI::App& app, const std::string& names, int& target, int low, const std::string& help) {
+    return app.add_option(names, target, help)->check(number_of(low))->type_name("N")->capture_default_str();
+}
+
+/// Adds an option for a comma-separated list. @param usual the default, as it is typed
+template <class Item>
+CLI::Option* add_list(CLI::App& app, const std::string& names, std::vector<Item>& target, const std::string& usual,
+                      const std::string& help) {
+    return app.add_option(names, target, "comma-separated list" + help)->delimiter(',')->default_str(usual);
 }
 
 /// What the command line of a mode asks for, which a Line parses into its `s`; or what there is to say to it. A mode's

@@ -64,8 +64,7 @@ CLI::Validator known_algorithm() {
         [](std::string& text) -> std::string {
             std::vector<std::string_view> names;
             for (const backend_kind& kind : backend_kinds()) names.push_back(kind.name);
-            if (std::find(names.begin(), names.end(), text) != names.end()) return {};
-            return fmt::format("there is no algorithm {}; choose from {}", text, fmt::join(names, ", "));
+            return unless_named(text, names, "is no algorithm; choose from");
         },
         "");
 }
@@ -202,44 +201,26 @@ std::variant<settings, answer> parse_settings(int argc, const char* const* argv)
         ->delimiter(',')
         ->type_name("FILES");
     add_collectives(app, s.collectives);
-    app.add_option("-r,--root", s.root, "rank that broadcasts, or gets what is reduced")
-        ->check(number_of(0))
-        ->type_name("RANK")
-        ->capture_default_str();
+    add_number(app, "-r,--root", s.root, 0, "rank that broadcasts, or gets what is reduced")->type_name("RANK");
     app.add_option("--reference", s.reference,
                    "algorithm whose time the column ratio divides by; default: hierarchical, or the first one")
         ->check(known_algorithm())
         ->type_name("NAME");
-    app.add_option("-b,--minbytes", s.begin, "smallest size")
-        ->transform(bytes_of(1))
-        ->type_name("BYTES")
-        ->capture_default_str();
-    app.add_option("-e,--maxbytes", s.end, "largest size")
-        ->transform(bytes_of(1))
-        ->type_name("BYTES")
-        ->default_str("32M");
-    CLI::Option* step = app.add_option("-i,--stepbytes", s.step, "add this from size to size")
-                            ->transform(bytes_of(1))
-                            ->type_name("BYTES");
-    app.add_option("-f,--stepfactor", s.factor, "multiply by this from size to size")
-        ->check(number_of(2))
-        ->type_name("N")
-        ->capture_default_str()
-        ->excludes(step);
+    const auto add_bytes = [&](const char* names, std::int64_t& target, const char* help) {
+        return app.add_option(names, target, help)->transform(bytes_of(1))->type_name("BYTES");
+    };
+    add_bytes("-b,--minbytes", s.begin, "smallest size")->capture_default_str();
+    add_bytes("-e,--maxbytes", s.end, "largest size")->default_str("32M");
+    CLI::Option* step = add_bytes("-i,--stepbytes", s.step, "add this from size to size");
+    add_number(app, "-f,--stepfactor", s.factor, 2, "multiply by this from size to size")->excludes(step);
     CLI::Option* iterations = app.add_option("-n,--iters", s.iterations,
                                              fmt::format("iterations of a row; default: {} to {}, as fit into a second",
                                                          fewest_iterations, most_iterations))
                                   ->check(number_of(1))
                                   ->type_name("N");
-    app.add_option("--min-iters", s.fewest, "the fewest iterations of a row where -n is not given")
-        ->check(number_of(1))
-        ->type_name("N")
-        ->capture_default_str()
+    add_number(app, "--min-iters", s.fewest, 1, "the fewest iterations of a row where -n is not given")
         ->excludes(iterations);
-    app.add_option("-w,--warmup_iters", s.warmup, "iterations before, not timed")
-        ->check(number_of(0))
-        ->type_name("N")
-        ->capture_default_str();
+    add_number(app, "-w,--warmup_iters", s.warmup, 0, "iterations before, not timed");
     add_check(app, s.check, "check the first and the last iteration of each row");
     add_choice<element_type>(app, "-d,--datatype", s.type, "float", element_types());
     add_choice<reduce_op>(app, "-o,--op", s.op, "sum", reduce_ops());
@@ -253,11 +234,8 @@ std::variant<settings, answer> parse_settings(int argc, const char* const* argv)
     app.add_flag("--graph", s.graph, "calls of buffers on GPUs are captured as CUDA graphs, and replayed");
     add_choice<bool>(app, "--lengths", s.own_lengths, "agreed", {{"agreed", false}, {"own", true}})
         ->description("own: alltoallv, gatherv and scatterv: each rank tells the lengths of its own blocks");
-    app.add_option("--async", s.async,
-                   "make so many calls at once, each with buffers of its own; times are of all, divided by as many")
-        ->check(number_of(1))
-        ->type_name("N")
-        ->capture_default_str();
+    add_number(app, "--async", s.async, 1,
+               "make so many calls at once, each with buffers of its own; times are of all, divided by as many");
     app.add_flag("--in-turn", s.in_turn, "the calls of --async are made one after the other");
     add_output(app, "--json", s.json_file, "also write the results to this file, as JSON; terrace report draws them")
         ->type_name("FILE");

@@ -70,21 +70,15 @@ CLI::Validator bucket_size() {
 CLI::Validator known_model() {
     return CLI::Validator(
         [](std::string& text) -> std::string {
-            const auto names = built_in_models();
-            if (std::find(names.begin(), names.end(), text) != names.end() || std::filesystem::exists(text)) return {};
-            return fmt::format("{} is no file, and no model; give a file of layers, or one of {}", text,
-                               fmt::join(names, ", "));
+            if (std::filesystem::exists(text)) return {};
+            return unless_named(text, built_in_models(), "is no file, and no model; give a file of layers, or one of");
         },
         "");
 }
 
 CLI::Validator known_reducer() {
     return CLI::Validator(
-        [](std::string& text) -> std::string {
-            if (std::find(reducers.begin(), reducers.end(), text) != reducers.end()) return {};
-            return fmt::format("{} reduces no gradients; choose from {}", text, fmt::join(reducers, ", "));
-        },
-        "");
+        [](std::string& text) { return unless_named(text, reducers, "reduces no gradients; choose from"); }, "");
 }
 
 struct training_line {
@@ -135,16 +129,13 @@ private:
             ->check(known_model())
             ->type_name("MODEL");
         app.add_option("--plan", s.plan_file, "plan file, made by: terrace plan")->required()->type_name("FILE");
-        app.add_option("--algorithms", s.algorithms, "comma-separated list of those that reduce by a plan")
-            ->delimiter(',')
+        add_list(app, "--algorithms", s.algorithms, "hierarchical", " of those that reduce by a plan")
             ->check(known_reducer())
-            ->type_name("NAMES")
-            ->default_str("hierarchical");
-        app.add_option("--buckets", s.buckets, "comma-separated list of sizes, all (in one) and automatic")
-            ->delimiter(',')
+            ->type_name("NAMES");
+        add_list(app, "--buckets", s.buckets, "0,1M,5M,10M,25M,50M,100M,all,automatic",
+                 " of sizes, all (in one) and automatic")
             ->transform(bucket_size())
-            ->type_name("SIZES")
-            ->default_str("0,1M,5M,10M,25M,50M,100M,all,automatic");
+            ->type_name("SIZES");
         const std::map<std::string, bool> choices{{"on", true}, {"off", false}};
         app.add_option_function<std::vector<std::string>>(
                "--overlap",
@@ -157,36 +148,23 @@ private:
             ->transform(one_of(choices))
             ->type_name("on|off")
             ->default_str("on");
-        app.add_option("--every", s.every, "comma-separated list: synchronise every so many iterations")
-            ->delimiter(',')
+        add_list(app, "--every", s.every, "1", ": synchronise every so many iterations")
             ->check(number_of(1))
-            ->type_name("NUMBERS")
-            ->default_str("1");
-        app.add_option("--communicators", s.communicators, "comma-separated list: buckets take turns on so many")
-            ->delimiter(',')
+            ->type_name("NUMBERS");
+        add_list(app, "--communicators", s.communicators, "1", ": buckets take turns on so many")
             ->check(number_of(1))
-            ->type_name("NUMBERS")
-            ->default_str("1");
-        app.add_option("--scale", s.scale, "so much of the model's bytes and times, and of --buckets")
-            ->transform(ratio())
-            ->type_name("RATIO")
-            ->default_str("1");
-        app.add_option("--slower", s.slower, "computing takes so many times as long")
-            ->transform(ratio())
-            ->type_name("RATIO")
-            ->default_str("1");
+            ->type_name("NUMBERS");
+        const auto add_ratio = [&](const char* name, double& target, const char* help) {
+            app.add_option(name, target, help)->transform(ratio())->type_name("RATIO")->default_str("1");
+        };
+        add_ratio("--scale", s.scale, "so much of the model's bytes and times, and of --buckets");
+        add_ratio("--slower", s.slower, "computing takes so many times as long");
     }
 
     void add_run() {
-        app.add_option("-n,--iters", s.iterations, "synchronisations of a row")
-            ->check(number_of(1))
-            ->type_name("N")
-            ->capture_default_str();
-        app.add_option("-w,--warmup_iters", s.warmup,
-                       "synchronisations before, not timed; automatic chooses in the 4th")
-            ->check(number_of(0))
-            ->type_name("N")
-            ->capture_default_str();
+        add_number(app, "-n,--iters", s.iterations, 1, "synchronisations of a row");
+        add_number(app, "-w,--warmup_iters", s.warmup, 0,
+                   "synchronisations before, not timed; automatic chooses in the 4th");
         add_check(app, s.check, "check the gradients of each row, before it is timed and after");
         app.add_flag("--error-feedback", s.error_feedback,
                      "what TERRACE_WIRE rounds away is added to the gradients of the next iteration");

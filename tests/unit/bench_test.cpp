@@ -173,7 +173,7 @@ TEST(bench_settings, mistakes_name_the_option_and_what_is_allowed) {
         {{"-w", "0"}, "-w 0 needs -n"},
         {{"-n", "0"}, "--iters"},
         {{"-r", "-1"}, "--root"},
-        {{"--algorithms", "mpi,ring"}, "there is no algorithm ring; choose from hierarchical, "},
+        {{"--algorithms", "mpi,ring"}, "ring is no algorithm; choose from hierarchical, "},
         {{"--algorithms", "mpi,mpi"}, "names one twice"},
         {{"--algorithms", "nccl"}, "--algorithms nccl: takes buffers on GPUs: --device cuda"},
         {{"--device", "rocm"}, "--device: rocm is none of: cuda, host"},

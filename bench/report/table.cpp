@@ -202,7 +202,7 @@ std::string verdict_text(const conditions& c, collective what, std::span<const r
     if (f.percent_of_bus) text += fmt::format(", {:.1f} % of the bus", *f.percent_of_bus);
     text += ".\n";
     for (const std::string_view other :
-         {"flat-ring", "flat-rings", "two-level", "two-level-nics", "direct", "mpi", "nccl"})
+         {"flat-ring", "flat-rings", "two-level", "two-level-nics", "central", "direct", "mpi", "nccl"})
         if (const row* r = find(rows, largest, other))
             text += fmt::format("#   {} takes {:.3f} times as long ({})\n", other,
                                 quantile(paired_ratios(r->times, ours->times), 0.5), format_duration(r->median()));

@@ -28,6 +28,11 @@ bool all_equal(const auto& list) {
     return std::adjacent_find(list.begin(), list.end(), std::not_equal_to<>()) == list.end();
 }
 
+// Whether all nodes have as many elements of the list, and the same.
+bool repeats(const auto& list, const auto& counts) {
+    return all_equal(counts) && std::equal(list.begin() + counts.front(), list.end(), list.begin());
+}
+
 std::vector<int> counts_of(const nic_set& nics) {
     std::vector<int> counts;
     for (int n = 0; n < nics.nodes(); ++n) counts.push_back(nics.count_of(n));
@@ -144,10 +149,7 @@ std::string write_counts(const std::vector<int>& counts) {
 std::string write_rates(const nic_set& nics) {
     std::span<const double> rates = nics.rates;
     if (all_equal(rates)) return format_bandwidth(rates.front());
-    const std::size_t period = at(nics.count_of(0));
-    bool alike = all_equal(counts_of(nics));
-    for (std::size_t i = period; alike && i < rates.size(); ++i) alike = rates[i] == rates[i - period];
-    if (alike) rates = rates.first(period);
+    if (repeats(rates, counts_of(nics))) rates = rates.first(at(nics.count_of(0)));
     std::vector<std::string> texts;
     for (const double rate : rates) texts.push_back(format_bandwidth(rate));
     return fmt::format("[{}]", fmt::join(texts, ", "));
@@ -158,10 +160,7 @@ std::string write_places(const nic_set& nics, std::span<const int> node_sizes) {
     std::vector<int> places;
     for (std::size_t n = 0, rank = 0; n < node_sizes.size(); ++n)
         for (int r = 0; r < node_sizes[n]; ++r, ++rank) places.push_back(nics.of_rank[rank] - nics.first[n]);
-    const std::size_t period = at(node_sizes.front());
-    bool alike = all_equal(node_sizes);
-    for (std::size_t i = period; alike && i < places.size(); ++i) alike = places[i] == places[i - period];
-    if (alike) places.resize(period);
+    if (repeats(places, node_sizes)) places.resize(at(node_sizes.front()));
     return fmt::format("[{}]", fmt::join(places, ", "));
 }
 

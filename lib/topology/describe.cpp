@@ -27,17 +27,10 @@ std::string marked(const std::string& value, bool assumed) { return assumed ? va
 
 // ---- Text -----------------------------------------------------------------------------------------------------------
 
-std::string bandwidth_text(const level& l) {
-    if (l.rates.empty()) return format_bandwidth(l.bandwidth);
-    return fmt::format("{} to {}", format_bandwidth(*std::min_element(l.rates.begin(), l.rates.end())),
-                       format_bandwidth(l.bandwidth));
-}
-
 std::string level_table(const hierarchy& h) {
     std::vector<std::vector<std::string>> rows{{"level", "fabric", "bandwidth", "latency", "overhead"}};
     for (const level& l : h.levels)
-        rows.push_back({l.name, std::string(to_string(l.medium)) + (l.ring ? ", ring" : ""),
-                        marked(bandwidth_text(l), l.bandwidth_assumed),
+        rows.push_back({l.name, fabric_text(l), marked(bandwidth_text(l), l.bandwidth_assumed),
                         marked(format_duration(l.latency), l.latency_assumed),
                         marked(format_duration(l.overhead), l.overhead_assumed)});
     std::vector<std::size_t> widths(rows.front().size(), 0);
@@ -138,6 +131,14 @@ std::string rank_table(const part& node, const std::string& title) {
 }
 
 }  // namespace
+
+std::string fabric_text(const level& l) { return std::string(to_string(l.medium)) + (l.ring ? ", ring" : ""); }
+
+std::string bandwidth_text(const level& l) {
+    if (l.rates.empty()) return format_bandwidth(l.bandwidth);
+    return fmt::format("{} to {}", format_bandwidth(*std::min_element(l.rates.begin(), l.rates.end())),
+                       format_bandwidth(l.bandwidth));
+}
 
 std::string describe_text(const topology& t) {
     const hierarchy& h = t.machine;

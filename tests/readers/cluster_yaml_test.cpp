@@ -314,7 +314,6 @@ TEST(cluster_yaml, errors_say_where_what_and_what_next) {
         {"terrace_topology: 0\n", "\"0\" is not an integer from 1"},
         {"terrace_topology: 1\nlevels: [{name: a, size: 2, fabric: shm}]\n", "\"name\" is missing"},
         {head + "level: 3\n", ":3:1: unknown key \"level\"; did you mean levels?; known here: terrace_topology,"},
-        {head + "levels: [{name: a, size: 2, fabric: shm}]\ncores: 2\n", ":4:8: the key is gone"},
         {head + "node: {hwloc: node.xml, ranks: threads}\n",
          ":3:32: ranks cannot be \"threads\"; they are one of gpus, cores"},
         {head + "node: {hwloc: missing.xml, ranks: cores}\n", "missing.xml: cannot be opened"},

@@ -16,6 +16,7 @@
 #include "tools/common/table.hpp"
 #include "tools/terrace/proof.hpp"
 #include "tools/terrace/summary.hpp"
+#include "topology/describe.hpp"
 
 namespace terrace::detail {
 

@@ -1,7 +1,5 @@
 #include "tools/terrace/summary.hpp"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -9,6 +7,7 @@
 #include "machine/hierarchy_yaml.hpp"
 #include "plan/level_names.hpp"
 #include "tools/common/table.hpp"
+#include "topology/describe.hpp"
 
 namespace terrace::detail {
 
@@ -38,14 +37,6 @@ std::string stage_text(const hierarchy& machine, const stage& s) {
 std::string ranks_text(const hierarchy& machine) {
     return fmt::format("{} {}", machine.ranks(), machine.ranks() == 1 ? "rank" : "ranks");
 }
-
-std::string bandwidth_text(const level& l) {
-    if (l.rates.empty()) return format_bandwidth(l.bandwidth);
-    return fmt::format("{} to {}", format_bandwidth(*std::min_element(l.rates.begin(), l.rates.end())),
-                       format_bandwidth(l.bandwidth));
-}
-
-std::string fabric_text(const level& l) { return std::string(to_string(l.medium)) + (l.ring ? ", ring" : ""); }
 
 std::string rates_text(const hierarchy& machine) {
     table rows("<<<<<");

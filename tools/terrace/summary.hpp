@@ -24,12 +24,6 @@ std::string stage_text(const hierarchy& machine, const stage& s);
 /// "8 ranks", "1 rank"
 std::string ranks_text(const hierarchy& machine);
 
-/// "1 Gbit/s", or "500 Mbit/s to 1 Gbit/s" where links into the level differ.
-std::string bandwidth_text(const level& l);
-
-/// "infiniband", "bus, ring"
-std::string fabric_text(const level& l);
-
 /// Lines that list the levels' rates; what is assumed has a `*`, explained in a last line.
 std::string rates_text(const hierarchy& machine);
 

@@ -250,8 +250,6 @@ topology read_cluster(const std::filesystem::path& file, const node_reader& read
                         format_descriptions()));
     check_version(map);
     if (map.has("hosts")) map.at("hosts").fail("hosts are named at the level whose domains are nodes: move it there");
-    if (map.has("cores"))
-        map.at("cores").fail("the key is gone: plans do not depend on cores that ranks share; remove it");
     map.allow_only({"terrace_topology", "name", "levels", "tree", "domains", "torus", "links", "node", "nodes",
                     "reduction", "segment"});
     const std::string name = read_name(map);

@@ -22,6 +22,7 @@
 #include "tools/terrace/figure_text.hpp"
 #include "tools/terrace/summary.hpp"
 #include "tools/terrace/trace.hpp"
+#include "topology/describe.hpp"
 
 namespace terrace::detail {
 

@@ -12,13 +12,9 @@ def parts(iterations, rounds):
     return [iterations // rounds + (number < iterations % rounds) for number in range(rounds)]
 
 
-def quantile(times, part):
-    """As terrace-bench has it: between the two nearest, by distance."""
-    times = sorted(times)
-    at = part * (len(times) - 1)
-    low = int(at)
-    high = min(low + 1, len(times) - 1)
-    return times[low] + (at - low) * (times[high] - times[low])
+def percentile(times, part):
+    """As terrace-bench has it: between the two nearest, by distance. There are at least two times."""
+    return statistics.quantiles(times, n=100, method="inclusive")[part - 1]
 
 
 def merged_row(rows, references):
@@ -31,12 +27,12 @@ def merged_row(rows, references):
     for key in ("algbw", "busbw"):
         made[key] *= rows[0]["time_us"] / median
     made.update(iterations=len(times), times_us=times, time_us=median, time_us_min=min(times), time_us_max=max(times))
-    for name, part in (("p25", 0.25), ("p75", 0.75), ("p95", 0.95), ("p99", 0.99)):
-        made[f"time_us_{name}"] = quantile(times, part)
+    for part in (25, 75, 95, 99):
+        made[f"time_us_p{part}"] = percentile(times, part)
     if references:
         others = [time for row in references for time in row["times_us"]]
         ratios = [time / other for time, other in zip(times, others)]
-        made.update(ratio=statistics.median(ratios), ratio_p25=quantile(ratios, 0.25), ratio_p75=quantile(ratios, 0.75))
+        made.update(ratio=statistics.median(ratios), ratio_p25=percentile(ratios, 25), ratio_p75=percentile(ratios, 75))
     made["wrong"] = sum(row["wrong"] or 0 for row in rows)
     lost = [row["percent_steal_time"] for row in rows if row["percent_steal_time"] is not None]
     made["percent_steal_time"] = max(lost, default=None)

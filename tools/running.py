@@ -1,4 +1,5 @@
 """What scripts that measure share: programs of the build, messages, where MPI programs run, tables."""
+import argparse
 import contextlib
 import json
 import os
@@ -45,6 +46,14 @@ def run_main(name, main):
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def parser_of(name, text, examples):
+    """The parser of a script that measures."""
+    return argparse.ArgumentParser(
+        prog=name, description=text, allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=f"examples:\n{examples}\n"
+               "exit codes: 0 fine, 1 something failed or a result was wrong, 2 bad usage or input")
 
 
 def say(text):
@@ -107,7 +116,7 @@ def vcluster_that_is_up():
 @contextlib.contextmanager
 def emulated(cluster, wanted=True):
     """Has the cluster emulated on this machine where that is wanted, and takes it down in the end."""
-    if wanted and show([VCLUSTER, "up", cluster], stdout=subprocess.DEVNULL).returncode != 0:
+    if wanted and show([VCLUSTER, "up", cluster], stdout=sys.stderr).returncode != 0:
         raise Failure("the cluster cannot be emulated here; it says above why not")
     try:
         yield

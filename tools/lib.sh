@@ -1,4 +1,4 @@
-# Functions of tools/demo and tools/test, which source this file at the root of the tree.
+# Functions of scripts that source this file at the root of the tree.
 
 # Options of the build that both scripts share, so that tools/test finds what tools/demo has compiled. They halve the time
 # of compiling: all files of a library or program are one unit, and the debug information is line numbers alone.
@@ -9,6 +9,12 @@ shared_build=(-Ddebug=false "${one_unit[@]}" "-Dcpp_args=$one_unit_arguments")
 
 say() { printf '\n== %s\n' "$*"; }
 show() { printf '+ %s\n' "$*"; "$@"; }
+
+# Has a virtual environment of Python with these packages, once: get_python DIRECTORY PACKAGE ...
+get_python() {
+    [ ! -e "$1/installed" ] || return 0
+    show python3 -m venv "$1" && show "$1/bin/pip" install -q "${@:2}" && touch "$1/installed"
+}
 
 # Sets up a build directory that is not set up yet: setup DIRECTORY [MESON OPTION ...]
 setup() {

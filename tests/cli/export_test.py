@@ -17,6 +17,10 @@ from scratch import cluster
 
 class Export(Command):
     NAMED = UNEVEN.replace("name: rack,", 'name: rack, hosts: "tux[1-5]",')
+    TORUS = ("terrace_topology: 1\nname: t\ntorus: [4, 2]\n"
+             "links: [{fabric: infiniband, bandwidth: 8 GB/s, latency: 1 us}, "
+             "{fabric: infiniband, bandwidth: 2 GB/s, latency: 3 us}]\n"
+             "levels: [{name: node, size: 2, fabric: shm, latency: 0.5 us}]\n")
 
     def export(self, cluster, form):
         self.write("c.yaml", cluster)
@@ -24,7 +28,7 @@ class Export(Command):
         return self.terrace("export", "p.yaml", "--to", form)
 
     def test_ranks_are_node_by_node(self):
-        self.assertEqual(self.export(self.NAMED, "rankfile").splitlines()[0], "# made by terrace export --to rankfile")
+        self.assertEqual(self.export(self.NAMED, "rankfile").splitlines()[0], "# made by terrace export --to rankfile: 13 ranks on 5 hosts")
         lines = self.lines_of(self.NAMED, "rankfile")
         self.assertEqual(len(lines), 13)
         self.assertEqual([lines[0], lines[4], lines[12]], ["rank 0=tux1 slot=0", "rank 4=tux2 slot=0",
@@ -104,16 +108,40 @@ levels:
             self.assertRegex(self.terrace("verify", "r.txt", status=2), r"r\.txt:[0-9]+:1: ranks 2 behind 13: ")
 
     def test_verify_knows_a_file_by_its_beginning(self):
-        for form in "json rankfile hostfile machinefile slurm torchrun intel-mpi nics simgrid".split():
+        for form in "rankfile hostfile machinefile slurm torchrun openmpi-rules mpich intel-mpi nics simgrid".split():
             self.write("out", self.export(NicPlan.CLUSTER if form == "nics" else self.NAMED, form))
-            self.assertIn(f"openmpi-rules, mpich, chakra, mscclpp: this is the `{form}` file",
-                          self.terrace("verify", "out", status=2))
+            says = self.terrace("verify", "out", "--plan", "p.yaml")
+            self.assertRegex(says, "^out: .*, as p.yaml has it\nnot in " + form + ": ")
+            if "order of ranks" in says:
+                self.assertIn("out: 13 ranks on 5 hosts", says)
+            self.assertEqual(self.terrace("verify", "out"), says.replace(", as p.yaml has it", ""))
         plan = self.read("p.yaml") + '# export --to openmpi-rules, {"collective= "threadblocks"\n'
         self.write("p.yaml", plan)
         self.assertIn("proved all rules", self.terrace("verify", "p.yaml"))
         rules = self.export(self.NAMED, "openmpi-rules")
         self.write("r.txt", "# by hand\n\n" + re.sub("#.*", "", rules))
         self.assertIn("rules for Open MPI's component", self.terrace("verify", "r.txt"))
+
+    def test_verify_proves_the_rules_in_json(self):
+        for cluster in UNEVEN, NicPlan.CLUSTER, self.TORUS:
+            self.write("out", self.export(cluster, "json"))
+            proved = [self.terrace("verify", file) for file in ("out", "p.yaml")]
+            self.assertIn("proved all rules (", proved[0])
+            self.assertEqual(proved[0], proved[1].replace("p.yaml", "out"))
+            self.assertIn("as p.yaml has it", self.terrace("verify", "out", "--plan", "p.yaml"))
+        self.write("out", self.read("out").replace('"ranks": 16', '"ranks": 15'))
+        self.assertIn("out: /ranks is not as its plan has it", self.terrace("verify", "out", status=2))
+
+    def test_verify_says_where_a_file_is_wrong(self):
+        self.write("hosts", self.export(self.NAMED, "hostfile"))
+        self.write("hosts", self.read("hosts").replace("tux3 ", "tux6 "))
+        self.terrace("verify", "hosts")
+        self.assertIn('hosts: has "tux6 3", where the plan has "tux3 3"',
+                      self.terrace("verify", "hosts", "--plan", "p.yaml", status=1))
+        self.write("hosts", self.read("hosts").replace("tux5 slots=1\n", ""))
+        self.assertRegex(self.terrace("verify", "hosts", status=2), r"hosts:7:0: 12 ranks on 4 hosts up to here, but")
+        self.assertIn("--plan is for files of terrace export",
+                      self.terrace("verify", "p.yaml", "--plan", "p.yaml", status=2))
 
     # The link between two nodes carries the same either way. Node by node there are fewer messages, but a whole vector
     # passes inside each node.
@@ -158,11 +186,7 @@ levels:
             self.assertEqual(min(p[0] for p in passed), bandwidth)
 
     def test_simgrid_links_the_nodes_of_a_torus(self):
-        torus = ("terrace_topology: 1\nname: t\ntorus: [4, 2]\n"
-                 "links: [{fabric: infiniband, bandwidth: 8 GB/s, latency: 1 us}, "
-                 "{fabric: infiniband, bandwidth: 2 GB/s, latency: 3 us}]\n"
-                 "levels: [{name: node, size: 2, fabric: shm, latency: 0.5 us}]\n")
-        platform = xml.etree.ElementTree.fromstring(self.export(torus, "simgrid"))
+        platform = xml.etree.ElementTree.fromstring(self.export(self.TORUS, "simgrid"))
         links = {l.get("id"): (l.get("bandwidth"), l.get("latency")) for l in platform.iter("link")}
         ways = {(r.get("gw_src"), r.get("gw_dst")): links[r[0].get("id")] for r in platform.iter("zoneRoute")
                 if r.get("gw_src").startswith("router0") and r.get("gw_dst").startswith("router0")}

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/index.hpp"
+#include "exports/damage.hpp"
 #include "exports/mscclpp_threads.hpp"
 #include "exports/random_calls.hpp"
 #include "schedule/call_schedule.hpp"
@@ -102,31 +103,6 @@ void damage_trace(std::string& text, dice& d) {
     }
     text.clear();
     for (const std::string& message : messages) text += message;
-}
-
-void collect(nlohmann::ordered_json& value, std::vector<nlohmann::ordered_json*>& all) {
-    all.push_back(&value);
-    if (value.is_structured())
-        for (nlohmann::ordered_json& inner : value) collect(inner, all);
-}
-
-// A value anywhere changed, or an item of a list gone or at another place.
-void damage_json(std::string& text, dice& d) {
-    nlohmann::ordered_json all = nlohmann::ordered_json::parse(text);
-    std::vector<nlohmann::ordered_json*> values, texts;
-    collect(all, values);
-    nlohmann::ordered_json& one = *d.pick(values);
-    if (one.is_number_integer()) one = one.get<std::int64_t>() + (d.coin() ? 1 : -1);
-    else if (one.is_array() && !one.empty() && d.coin()) one.erase(d.below(one.size()));
-    else if (one.is_array() && !one.empty()) std::swap(one[d.below(one.size())], one[d.below(one.size())]);
-    else if (one.is_object() && !one.empty())
-        one.erase(std::next(one.begin(), static_cast<std::ptrdiff_t>(d.below(one.size()))));
-    else if (one.is_string()) {
-        for (nlohmann::ordered_json* v : values)
-            if (v->is_string()) texts.push_back(v);
-        one = nlohmann::ordered_json(*d.pick(texts));
-    }
-    text = all.dump();
 }
 
 TEST(call_formats, a_damaged_file_is_refused_or_does_the_same) {

@@ -85,7 +85,7 @@ TEST(rules, with_a_number_too_few_or_too_many_are_refused) {
     {
         const export_format& format = export_format_of("openmpi-rules");
         const std::string text = format.write(plan_without_torus(d), {});
-        EXPECT_EQ(refusal_of([&] { format.check({"rules", text}); }), "accepted");
+        EXPECT_EQ(refusal_of([&] { format.read({"rules", text}); }), "accepted");
         const std::vector<std::string> numbers = numbers_of(text);
         for (std::size_t n = 0; n < numbers.size(); ++n)
             for (const bool twice : {false, true}) {
@@ -94,7 +94,7 @@ TEST(rules, with_a_number_too_few_or_too_many_are_refused) {
                 if (twice) damaged.insert(there, numbers[n]);
                 else damaged.erase(there);
                 const std::string refusal = refusal_of([&] {
-                    format.check({"rules", fmt::format("{}", fmt::join(damaged, "\n"))});
+                    format.read({"rules", fmt::format("{}", fmt::join(damaged, "\n"))});
                 });
                 EXPECT_TRUE(refusal.starts_with("rules:")) << refusal << fmt::format(": {}", damaged);
             }
@@ -107,9 +107,9 @@ TEST(rules, with_another_number_are_refused_where_it_stands) {
     const auto refusal = [&](std::string_view from, std::string_view to) {
         std::string text = rules;
         text.replace(text.find(from), from.size(), to);
-        return refusal_of([&] { check_openmpi_rules({"rules", text}); });
+        return refusal_of([&] { read_openmpi_rules({"rules", text}); });
     };
-    EXPECT_EQ(check_openmpi_rules({"rules", rules}), "2 rules for Open MPI's component tuned");
+    EXPECT_EQ(read_openmpi_rules({"rules", rules}).says, "2 rules for Open MPI's component tuned");
     EXPECT_EQ(refusal("4096 4", "4096 7"), "rules:6:6: no algorithm from 0 to 6");
     EXPECT_EQ(refusal("4096", "0"), "rules:6:1: message size 0 behind 0: they must rise");
     EXPECT_EQ(refusal("0 3", "1 3"), "rules:5:1: the first message size must be 0");
@@ -123,13 +123,13 @@ TEST(rules, with_another_number_are_refused_where_it_stands) {
 TEST(rules, of_mpich_with_a_letter_too_few_are_refused) {
     dice d(seed());
     const std::string text = mpich_compositions(plan_without_torus(d), {});
-    EXPECT_EQ(refusal_of([&] { check_mpich({"rules", text}); }), "accepted");
+    EXPECT_EQ(refusal_of([&] { read_mpich_compositions({"rules", text}); }), "accepted");
     for (std::size_t n = 0; n < text.size(); ++n) {
         if (std::string_view(" \n0123456789").find(text[n]) != std::string_view::npos) continue;
         if (text[n] == '=' && text[n - 1] == '<') continue;  // then it is "<", another rule
         std::string damaged = text;
         damaged.erase(n, 1);
-        const std::string refusal = refusal_of([&] { check_mpich({"rules", damaged}); });
+        const std::string refusal = refusal_of([&] { read_mpich_compositions({"rules", damaged}); });
         EXPECT_TRUE(refusal.starts_with("rules:")) << refusal << ": " << damaged.substr(n, 20);
     }
 }
@@ -143,7 +143,7 @@ TEST(rules, of_mpich_that_leave_it_without_a_choice_are_refused) {
     const auto refusal = [&](std::string_view from, std::string_view to) {
         std::string text = good;
         text.replace(text.find(from), from.size(), to);
-        return refusal_of([&] { check_mpich({"rules", text}); });
+        return refusal_of([&] { read_mpich_compositions({"rules", text}); });
     };
     EXPECT_EQ(refusal("", ""), "accepted");
     EXPECT_EQ(refusal("composition=MPIDI_Bcast_intra_composition_alpha", "algorithm=MPIR_Nonsense"),

@@ -63,7 +63,7 @@ void read_hosts(std::string_view bytes) {
 
 void read_plan(std::string_view bytes) { parse_plan(bytes, "plan"); }
 
-// Files of an exported call, one behind the other, or one of rules.
+// Files of an exported call, one behind the other, or one of a plan.
 void read_export(const export_format& format, std::string_view bytes) {
     constexpr std::string_view between = "\n-- next file --\n";
     std::vector<named_text> files;
@@ -73,7 +73,7 @@ void read_export(const export_format& format, std::string_view bytes) {
         files.push_back({"file", std::string(bytes.substr(begin, end - begin))});
         begin = end + between.size();
     }
-    if (format.check != nullptr) format.check(files[0]);
+    if (format.read != nullptr) format.read(files[0]);
     else format.read_call(files).fault();
 }
 
@@ -84,11 +84,11 @@ std::vector<fuzz_target> all_targets() {
     for (const topology_format& f : topology_formats()) {
         // Fewer where one source costs more: a process each, or a document of many values.
         const int mutations = f.may_crash ? 60 : costs_more(f.name) ? 1000 : 4000;
-        all.push_back({f.name, [&f](std::string_view bytes) { read_topology(f, bytes); }, mutations});
+        all.push_back({std::string(f.name), [&f](std::string_view bytes) { read_topology(f, bytes); }, mutations});
     }
     for (const export_format& f : export_formats())
-        if (f.read_call != nullptr || f.check != nullptr)
-            all.push_back({f.name, [&f](std::string_view bytes) { read_export(f, bytes); }, 4000});
+        all.push_back(
+            {fmt::format("export-{}", f.name), [&f](std::string_view bytes) { read_export(f, bytes); }, 4000});
     return all;
 }
 

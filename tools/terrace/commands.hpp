@@ -65,17 +65,20 @@ struct simulate_command {
 };
 
 /// `terrace verify PLAN [--count N] [--whole]`: proves that a plan computes the right result on every rank. Instead of
-/// a plan, what `terrace export` wrote of a call.
+/// a plan, what `terrace export` wrote.
 struct verify_command {
-    std::filesystem::path plan_file;    ///< or OUT of an exported call
+    std::filesystem::path plan_file;    ///< or OUT of `terrace export`
     std::optional<std::int64_t> count;  ///< of elements; nothing: those where plans go wrong
     bool whole = false;                 ///< every program as a whole, however long that takes
+    std::filesystem::path made_of;      ///< the plan that an exported file must agree with; empty: not known
 
     /// @returns the exit code: 1 where a program is wrong
     int run() const;
 
 private:
     int prove_export(const export_format& format) const;
+    int prove_facts(const export_format& format, const plan_facts& found) const;
+    int prove_rules(const plan_data& plan) const;
 };
 
 /// `terrace diff A B`: prints what differs between two plans, at which message sizes, and the predicted gain.

@@ -96,7 +96,7 @@ void add_simulate(command_list& commands) {
 void add_verify(command_list& commands) {
     auto [command, a] =
         commands.add<verify_command>("verify", "Prove that a plan computes the right result on every rank");
-    command.add_option("PLAN", a.plan_file, "plan file, or OUT of an exported call")->required();
+    command.add_option("PLAN", a.plan_file, "plan file, or OUT of terrace export")->required();
     command
         .add_option(
             "--count", a.count,
@@ -104,13 +104,15 @@ void add_verify(command_list& commands) {
             "every rule's bound")
         ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 48));
     command.add_flag("--whole", a.whole, "prove every program as a whole, however long that takes");
+    command.add_option("--plan", a.made_of, "of an exported file: the plan that it must agree with");
     command.footer(
         "Proves: sends and receives match, nothing races, nothing waits for ever, every contribution counts\n"
         "exactly once, for every collective. Exit code 1 and the first fault if not.\n\n"
         "Examples:\n"
         "  terrace verify cluster.plan.yaml\n"
         "  terrace verify cluster.plan.yaml --count 1000003\n"
-        "  terrace verify traces");
+        "  terrace verify traces\n"
+        "  terrace verify ranks.txt --plan cluster.plan.yaml");
 }
 
 void add_diff(command_list& commands) {

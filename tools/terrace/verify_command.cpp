@@ -5,6 +5,7 @@
 
 #include <terrace/error.hpp>
 
+#include "plan/plan_yaml.hpp"
 #include "tools/common/output.hpp"
 #include "tools/common/progress.hpp"
 #include "tools/terrace/proof.hpp"
@@ -22,20 +23,11 @@ int verify_command::prove_export(const export_format& format) const {
     if (count || whole)
         throw usage_error(fmt::format("terrace verify: --count and --whole are for plans, and {} is a file of {}",
                                       plan_file.string(), format.name));
-    if (format.check == nullptr && format.read_call == nullptr) {
-        std::vector<std::string_view> read{"plans"};
-        for (const export_format& f : export_formats())
-            if (f.check != nullptr || f.read_call != nullptr) read.push_back(f.name);
-        throw usage_error(fmt::format(
-            "{}: terrace verify reads {}: this is the `{}` file of terrace export, which has no schedule to "
-            "prove",
-            plan_file.string(), fmt::join(read, ", "), format.name));
-    }
     const std::vector<named_text> files = read_files(format, plan_file);
-    if (format.check != nullptr) {
-        say("{}: {}; they have no messages to prove\n", plan_file.string(), format.check(files[0]));
-        return 0;
-    }
+    if (format.read != nullptr) return prove_facts(format, format.read(files[0]));
+    if (!made_of.empty())
+        throw usage_error(
+            fmt::format("terrace verify: --plan is for files of plans, and {} is one of a call", plan_file.string()));
     const call_program call = format.read_call(files);
     if (const auto fault = call.fault()) {
         complain("{}: {}\n", plan_file.string(), *fault);
@@ -53,9 +45,29 @@ int verify_command::prove_export(const export_format& format) const {
     return 0;
 }
 
+int verify_command::prove_facts(const export_format& format, const plan_facts& found) const {
+    std::string against;
+    if (!made_of.empty()) {
+        const plan_facts due = format.read({made_of.string(), format.write(read_plan(made_of), {})});
+        if (const auto difference = find_difference(found, due)) {
+            complain("{}: {}\n", plan_file.string(), *difference);
+            return 1;
+        }
+        against = fmt::format("{}as {} has it", found.plan ? "" : ", ", made_of.string());
+    }
+    if (!found.says.empty() || !against.empty()) say("{}: {}{}\n", plan_file.string(), found.says, against);
+    const int wrong = found.plan ? prove_rules(*found.plan) : 0;
+    if (wrong == 0 && !format.not_held.empty()) say("not in {}: {}\n", format.name, format.not_held);
+    return wrong;
+}
+
 int verify_command::run() const {
     if (const export_format* format = find_format(plan_file)) return prove_export(*format);
-    const plan_data plan = read_runnable_plan(plan_file);
+    if (!made_of.empty()) throw usage_error("terrace verify: --plan is for files of terrace export");
+    return prove_rules(read_runnable_plan(plan_file));
+}
+
+int verify_command::prove_rules(const plan_data& plan) const {
     const std::vector<claim> claims = claims_of(plan, count);
     progress line;
     std::int64_t spent = 0;

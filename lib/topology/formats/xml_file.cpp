@@ -19,7 +19,9 @@ constexpr int max_depth = 128;
 
 }  // namespace
 
-xml_file::xml_file(const std::filesystem::path& path) : name(path.string()), text(read_text(path, max_xml)) {
+xml_file::xml_file(const std::filesystem::path& path) : xml_file(path.string(), read_text(path, max_xml)) {}
+
+xml_file::xml_file(std::string file, std::string content) : name(std::move(file)), text(std::move(content)) {
     check_text(text, name);
     const auto is_part = [](char c) { return c == '<' || c == '='; };
     if (std::count_if(text.begin(), text.end(), is_part) > max_parts)

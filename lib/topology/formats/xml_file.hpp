@@ -12,6 +12,7 @@ namespace terrace::detail {
 struct xml_file {
     /// @throws input_error with line and column, for anything wrong with it
     explicit xml_file(const std::filesystem::path& path);
+    xml_file(std::string name, std::string text);
 
     /// @throws input_error at the element's line and column
     [[noreturn]] void fail(const pugi::xml_node& at, const std::string& message) const;

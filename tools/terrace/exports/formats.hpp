@@ -1,6 +1,8 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
+#include <regex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -27,28 +29,34 @@ struct written_call {
     std::string note = {};
 };
 
-/// A format that `terrace export` writes: either of plans, or of one call, which is then read back and proved. Rules
-/// for other libraries are read back, too, but have nothing to prove.
+/// What a file of a plan says, without its comments.
+struct plan_facts {
+    std::string says;                    ///< in words
+    std::vector<std::string> lines;      ///< all of it: the same in files that mean the same
+    std::optional<plan_data> plan = {};  ///< with rules to prove, if the file has them
+};
+
+/// A format that `terrace export` writes: either of plans, or of one call, which is then read back and proved.
 struct export_format {
     std::string_view name;         ///< as `--to` takes it
     std::string_view description;  ///< a line of the help
     /// Returns the text of the file. @throws usage_error if the format cannot hold this plan
     std::string (*write)(const plan_data& plan, const export_options& options) = nullptr;
-    bool has_interfaces = false;  ///< uses `export_options::interfaces`
-    bool executable = false;      ///< the file is a program
+    /// Returns what a file says. @throws input_error if the other program would refuse it, or it contradicts itself
+    plan_facts (*read)(const named_text& file) = nullptr;
+    std::string_view not_held = {};  ///< what of a plan or call the format cannot say
+    std::string_view mark = {};      ///< text that a file in JSON or XML has; others begin with Terrace's comment
+    bool has_interfaces = false;     ///< uses `export_options::interfaces`
+    bool executable = false;         ///< the file is a program
 
     std::span<const collective> holds = {};  ///< of a format of calls: which
     /// For a format of calls. @throws usage_error if the format cannot hold the call
     written_call (*write_call)(const plan_data& plan, collective what, std::int64_t bytes) = nullptr;
     /// Returns what files, also those of other programs, say that ranks do. @throws input_error
     call_program (*read_call)(std::span<const named_text> files) = nullptr;
-    std::string_view ending = {};  ///< of a file for each rank, OUT.RANK and this; empty: there is one file, OUT
-    std::string_view mark = {};    ///< text that a file in JSON or XML has; others begin with Terrace's comment
-    /// Returns what rules a file has. @throws input_error if the library would not read it
-    std::string (*check)(const named_text& file) = nullptr;
+    std::string_view ending = {};    ///< of a file for each rank, OUT.RANK and this; empty: there is one file, OUT
     std::string_view elements = {};  ///< what the file counts in
     std::int64_t alignment = 0;      ///< of an element [bytes]: a message has a multiple of this for each; 0: any size
-    std::string_view not_held = {};  ///< what of a call the format cannot say
 };
 
 /// All formats.
@@ -61,24 +69,49 @@ const export_format* find_format(const std::filesystem::path& out);
 std::vector<named_text> read_files(const export_format& format, const std::filesystem::path& out);
 /// Returns the name of a file of a call.
 std::filesystem::path call_file(const export_format& format, const std::filesystem::path& out, std::size_t n);
+/// Returns the first place where a file says something else than another one; nothing: there is none.
+std::optional<std::string> find_difference(const plan_facts& file, const plan_facts& due);
+
+/// A line of a file that is no comment.
+struct file_line {
+    std::string_view text;  ///< without the blanks around it
+    int number = 0;
+
+    [[noreturn]] void fail(const named_text& file, const std::string& why) const;
+    /// Returns the groups of `form`, by number. @throws input_error if the line does not look like `example`
+    std::vector<std::string> parts(const named_text& file, const std::regex& form, std::string_view example) const;
+    /// Returns a number of the line. @throws input_error
+    std::int64_t integer(const named_text& file, std::string_view digits, std::int64_t least, std::int64_t most) const;
+};
+/// Returns the lines that are neither blank nor comments (#).
+std::vector<file_line> lines_of(const named_text& file);
 
 // The formats' writers and readers, a file for each kind. docs/reference/exports.md describes what they write.
 std::string plan_json(const plan_data& plan, const export_options&);
+plan_facts read_plan_json(const named_text& file);
 std::string simgrid_platform(const plan_data& plan, const export_options&);
+plan_facts read_simgrid(const named_text& file);
 std::string nic_script(const plan_data& plan, const export_options& options);
+plan_facts read_nic_script(const named_text& file);
 /// Returns the NIC of each rank of a node, counted from 0 in the node, for the largest node. Empty if the ranks of some
 /// node use others than the first ones of this.
 std::vector<int> nics_by_local_rank(const hierarchy& machine);
 std::string openmpi_rankfile(const plan_data& plan, const export_options&);
+plan_facts read_rankfile(const named_text& file);
 std::string openmpi_hostfile(const plan_data& plan, const export_options&);
+plan_facts read_hostfile(const named_text& file);
 std::string mpich_machinefile(const plan_data& plan, const export_options&);
+plan_facts read_machinefile(const named_text& file);
 std::string slurm_hostfile(const plan_data& plan, const export_options&);
+plan_facts read_slurm_hostfile(const named_text& file);
 std::string torchrun_lines(const plan_data& plan, const export_options&);
+plan_facts read_torchrun_lines(const named_text& file);
 std::string openmpi_rules(const plan_data& plan, const export_options&);
-std::string check_openmpi_rules(const named_text& file);
+plan_facts read_openmpi_rules(const named_text& file);
 std::string intel_variables(const plan_data& plan, const export_options&);
+plan_facts read_intel_variables(const named_text& file);
 std::string mpich_compositions(const plan_data& plan, const export_options&);
-std::string check_mpich(const named_text& file);
+plan_facts read_mpich_compositions(const named_text& file);
 /// Says so if `terrace verify` does not read traces of this call.
 std::string chakra_note(const call_program& call);
 written_call chakra_traces(const plan_data& plan, collective what, std::int64_t bytes);

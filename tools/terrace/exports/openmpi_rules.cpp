@@ -43,13 +43,13 @@ class rules_reader {
 public:
     explicit rules_reader(const named_text& file) : file_(file) {}
 
-    std::string read() {
+    plan_facts read() {
         read_set(kinds);
         if (find_next()) {
             number_ = next_;
             fail("more numbers than the counts before them say");
         }
-        return fmt::format("{} rules for Open MPI's component tuned", rules_);
+        return {fmt::format("{} rules for Open MPI's component tuned", rules_), std::move(numbers_), {}};
     }
 
 private:
@@ -102,6 +102,7 @@ private:
         next_ += static_cast<std::size_t>(read.ptr - begin);
         if (!found || read.ec != std::errc{} || value < least || value > most)
             fail(fmt::format("no {} from {} to {}", name, least, most));
+        numbers_.push_back(fmt::format("{} {}", name, value));
         return value;
     }
 
@@ -112,6 +113,7 @@ private:
     const named_text& file_;
     std::size_t next_ = 0, number_ = 0, line_begin_ = 0, collective_ = 0;
     int line_ = 1, rules_ = 0;
+    std::vector<std::string> numbers_;  // with their names
 };
 
 }  // namespace
@@ -133,6 +135,6 @@ std::string openmpi_rules_text(int ranks, const library_choices& choices) {
     return out;
 }
 
-std::string check_openmpi_rules(const named_text& file) { return rules_reader(file).read(); }
+plan_facts read_openmpi_rules(const named_text& file) { return rules_reader(file).read(); }
 
 }  // namespace terrace::detail

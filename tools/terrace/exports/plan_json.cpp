@@ -1,8 +1,13 @@
 #include <string>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <terrace/error.hpp>
+
 #include "base/index.hpp"
+#include "base/text_parts.hpp"
+#include "plan/plan_yaml.hpp"
 #include "tools/terrace/exports/formats.hpp"
 
 namespace terrace::detail {
@@ -32,6 +37,19 @@ json json_of(const hierarchy& machine, const rule& r) {
 
 }  // namespace
 
+// The plan file in it is read, and all else is what that plan says.
+plan_facts read_plan_json(const named_text& file) {
+    const auto fail = [&](const std::string& why) { throw input_error(file.name, 0, 0, why); };
+    const json all = json::parse(file.text, nullptr, false);
+    if (!all.is_object() || !all.contains("plan") || !all["plan"].is_string()) fail("no JSON with a \"plan\" file");
+    plan_facts made{"", {}, parse_plan(all["plan"].get<std::string>(), file.name + ": the plan")};
+    const std::string again = plan_json(*made.plan, {});
+    const json differs = json::diff(json::parse(again), all);
+    if (!differs.empty()) fail(fmt::format("{} is not as its plan has it", differs[0].at("path").get<std::string>()));
+    for_each_line(again, [&](std::string_view line, int) { made.lines.emplace_back(line); });
+    return made;
+}
+
 std::string plan_json(const plan_data& plan, const export_options&) {
     json levels = json::array();
     for (const level& l : plan.machine.levels) {
@@ -59,7 +77,8 @@ std::string plan_json(const plan_data& plan, const export_options&) {
                     {"hosts", plan.machine.hosts},
                     {"levels", levels},
                     {"shape", plan.machine.shape.children()},
-                    {"rules", rules}};
+                    {"rules", rules},
+                    {"plan", plan.text}};
     return made.dump(2) + "\n";
 }
 

@@ -2,9 +2,12 @@
 // each direction, which helps every library that sends along a ring.
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <random>
+#include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <fmt/format.h>
@@ -12,6 +15,7 @@
 #include <terrace/error.hpp>
 
 #include "base/index.hpp"
+#include "machine/level_yaml.hpp"
 #include "planner/simulate/links.hpp"
 #include "tools/terrace/exports/formats.hpp"
 
@@ -72,8 +76,15 @@ std::string gain(const hierarchy& machine) {
         draws, drawn / own, ring_time(links, in_turns(machine)) / own);
 }
 
+std::string size_text(std::size_t ranks, std::size_t hosts) {
+    return fmt::format("{} rank{} on {} host{}", ranks, ranks == 1 ? "" : "s", hosts, hosts == 1 ? "" : "s");
+}
+
+constexpr std::string_view made_by = "# made by terrace export";
+
 std::string header(const plan_data& plan, const char* format) {
-    return fmt::format("# made by terrace export --to {}\n{}", format, gain(plan.machine));
+    return fmt::format("{} --to {}: {}\n{}", made_by, format,
+                       size_text(at(plan.machine.ranks()), plan.machine.node_sizes().size()), gain(plan.machine));
 }
 
 // Returns the header, and a text for each node. @throws usage_error if the plan names no hosts
@@ -89,6 +100,72 @@ std::string by_host(const plan_data& plan, const char* format, Text&& text) {
     const std::vector<int> sizes = machine.node_sizes();
     for (std::size_t node = 0; node < sizes.size(); ++node) out += text(node, machine.hosts[node], sizes[node]);
     return out;
+}
+
+// Which host has how many ranks, in the ranks' order.
+class order_reader {
+public:
+    explicit order_reader(const named_text& file) : file_(file) {}
+
+    // Calls f for each line, with what the groups of the form match in it.
+    template <class F>
+    void for_each(const char* form, const char* example, F&& f) {
+        const std::regex compiled(form);
+        for (const file_line& line : lines_of(file_)) {
+            last_ = line;
+            f(line, line.parts(file_, compiled, example));
+        }
+    }
+
+    // The next ranks are on this host, on which none has been.
+    void add(const file_line& line, const std::string& host, std::int64_t ranks) {
+        if (!known_.insert(host).second) line.fail(file_, fmt::format("host {} again, behind others", host));
+        hosts_.emplace_back(host, 0);
+        add_to_last(line, ranks);
+    }
+    // The same, of one rank, on the host of the last one, too.
+    void add_one(const file_line& line, const std::string& host) {
+        if (!hosts_.empty() && hosts_.back().first == host) add_to_last(line, 1);
+        else add(line, host, 1);
+    }
+    std::int64_t on_last() const { return hosts_.back().second; }
+
+    std::int64_t ranks_of(const file_line& line, const std::string& digits) const {
+        return line.integer(file_, digits, 1, max_ranks);
+    }
+
+    // @throws input_error unless the file has as many ranks as its first line says, if Terrace wrote that
+    plan_facts finish() {
+        if (hosts_.empty()) throw input_error(file_.name, 0, 0, "no ranks");
+        plan_facts made{.says = size_text(ranks_, hosts_.size()), .lines = {}};
+        const std::string first = file_.text.substr(0, file_.text.find('\n'));
+        if (first.starts_with(made_by) && !first.ends_with(": " + made.says))
+            last_.fail(file_, fmt::format("{} up to here, but the first line is {:?}", made.says, first));
+        for (const auto& [host, ranks] : hosts_) made.lines.push_back(fmt::format("{} {}", host, ranks));
+        return made;
+    }
+
+private:
+    void add_to_last(const file_line& line, std::int64_t ranks) {
+        hosts_.back().second += ranks;
+        ranks_ += at(static_cast<int>(ranks));
+        if (ranks_ > at(max_ranks)) line.fail(file_, fmt::format("more than {} ranks", max_ranks));
+    }
+
+    const named_text& file_;
+    file_line last_;
+    std::set<std::string> known_;
+    std::vector<std::pair<std::string, std::int64_t>> hosts_;
+    std::size_t ranks_ = 0;
+};
+
+// Of a file with a line for each host and its ranks.
+plan_facts read_hosts(const named_text& file, const char* form, const char* example) {
+    order_reader order(file);
+    order.for_each(form, example, [&](const file_line& line, const std::vector<std::string>& parts) {
+        order.add(line, parts[1], order.ranks_of(line, parts[2]));
+    });
+    return order.finish();
 }
 
 }  // namespace
@@ -111,16 +188,44 @@ std::string openmpi_rankfile(const plan_data& plan, const export_options&) {
     return out;
 }
 
+// Lines may stand in any order.
+plan_facts read_rankfile(const named_text& file) {
+    struct place {
+        file_line line;
+        std::string host, slot;
+    };
+    order_reader order(file);
+    std::map<std::int64_t, place> by_rank;
+    order.for_each(
+        R"(rank (\d+)=(\S+) slot=(\d+))", "rank 0=node01 slot=0", [&](const file_line& line, const auto& parts) {
+            if (!by_rank.emplace(line.integer(file, parts[1], 0, max_ranks), place{line, parts[2], parts[3]}).second)
+                line.fail(file, fmt::format("rank {} again", parts[1]));
+        });
+    std::int64_t next = 0;
+    for (const auto& [rank, where] : by_rank) {
+        if (rank != next++) where.line.fail(file, fmt::format("rank {}, but no rank {}", rank, next - 1));
+        order.add_one(where.line, where.host);
+        if (where.slot != fmt::format("{}", order.on_last() - 1))
+            where.line.fail(file, fmt::format("slot {} of {}, but {} is the next one", where.slot, where.host,
+                                              order.on_last() - 1));
+    }
+    return order.finish();
+}
+
 std::string openmpi_hostfile(const plan_data& plan, const export_options&) {
     return by_host(plan, "hostfile", [](std::size_t, const std::string& host, int ranks) {
         return fmt::format("{} slots={}\n", host, ranks);
     });
 }
 
+plan_facts read_hostfile(const named_text& file) { return read_hosts(file, R"((\S+) slots=(\d+))", "node01 slots=4"); }
+
 std::string mpich_machinefile(const plan_data& plan, const export_options&) {
     return by_host(plan, "machinefile",
                    [](std::size_t, const std::string& host, int ranks) { return fmt::format("{}:{}\n", host, ranks); });
 }
+
+plan_facts read_machinefile(const named_text& file) { return read_hosts(file, R"(([^\s:]+):(\d+))", "node01:4"); }
 
 std::string slurm_hostfile(const plan_data& plan, const export_options&) {
     return by_host(plan, "slurm", [](std::size_t, const std::string& host, int ranks) {
@@ -130,12 +235,38 @@ std::string slurm_hostfile(const plan_data& plan, const export_options&) {
     });
 }
 
+plan_facts read_slurm_hostfile(const named_text& file) {
+    order_reader order(file);
+    order.for_each(R"([^\s:=,]+)", "node01",
+                   [&](const file_line& line, const auto& parts) { order.add_one(line, parts[0]); });
+    return order.finish();
+}
+
 std::string torchrun_lines(const plan_data& plan, const export_options&) {
     const std::size_t nodes = plan.machine.node_sizes().size();
     return by_host(plan, "torchrun", [&](std::size_t node, const std::string& host, int ranks) {
         return fmt::format("{}: torchrun --nnodes={} --node-rank={} --nproc-per-node={} --master-addr={} PROGRAM\n",
                            host, nodes, node, ranks, plan.machine.hosts.front());
     });
+}
+
+plan_facts read_torchrun_lines(const named_text& file) {
+    order_reader order(file);
+    const std::size_t nodes = lines_of(file).size();
+    std::string first;
+    std::size_t node = 0;
+    order.for_each(
+        R"((\S+): torchrun --nnodes=(\d+) --node-rank=(\d+) --nproc-per-node=(\d+) --master-addr=(\S+) \S.*)",
+        "node01: torchrun --nnodes=2 --node-rank=0 --nproc-per-node=4 --master-addr=node01 PROGRAM",
+        [&](const file_line& line, const auto& parts) {
+            if (first.empty()) first = parts[1];
+            for (const auto& [name, has, due] : {std::tuple("nnodes", parts[2], fmt::format("{}", nodes)),
+                                                 std::tuple("node-rank", parts[3], fmt::format("{}", node++)),
+                                                 std::tuple("master-addr", parts[5], first)})
+                if (has != due) line.fail(file, fmt::format("--{} is {}, not {}", name, has, due));
+            order.add(line, parts[1], order.ranks_of(line, parts[4]));
+        });
+    return order.finish();
 }
 
 }  // namespace terrace::detail

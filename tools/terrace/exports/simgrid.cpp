@@ -1,14 +1,21 @@
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <set>
 #include <string>
 #include <tuple>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <terrace/error.hpp>
 
 #include "base/index.hpp"
 #include "base/partition.hpp"
+#include "base/text_parts.hpp"
 #include "tools/terrace/exports/formats.hpp"
+#include "topology/formats/xml_file.hpp"
 
 namespace terrace::detail {
 
@@ -167,7 +174,93 @@ private:
     std::string out_;
 };
 
+// Reads what the writer above makes: zones, what is in them, and routes, which are ways from one gate to another.
+class platform_reader {
+public:
+    explicit platform_reader(const named_text& file) : xml_(file.name, file.text) {}
+
+    plan_facts read() {
+        const pugi::xml_node all = xml_.document.child("platform");
+        read_all(all);
+        for (const auto& [name, route] : names_)
+            if (!known_.contains(name)) xml_.fail(route, fmt::format("no {:?}", name));
+        std::size_t hosts = 0;
+        while (known_.contains(fmt::format("rank{}", hosts))) ++hosts;
+        if (hosts == 0 || hosts != hosts_) xml_.fail(all, fmt::format("{} hosts, but no rank{}", hosts_, hosts));
+        for (const bool back : {false, true}) {
+            const std::set<std::string> reached = reached_by("rank0", back);
+            for (std::size_t rank = 0; rank < hosts; ++rank)
+                if (!reached.contains(fmt::format("rank{}", rank)))
+                    xml_.fail(all, fmt::format("no way between rank0 and rank{}", rank));
+        }
+        std::ranges::sort(made_.lines);
+        made_.says = fmt::format("{} hosts, a way between any two", hosts);
+        return std::move(made_);
+    }
+
+private:
+    std::string text(const pugi::xml_node& node, const char* name) const {
+        if (!node.attribute(name)) xml_.fail(node, fmt::format("no {:?}", name));
+        return node.attribute(name).value();
+    }
+
+    // A number before its unit.
+    void expect_number(const pugi::xml_node& node, const char* name, std::string_view unit) const {
+        std::string_view value = node.attribute(name).value();
+        const bool has_unit = value.ends_with(unit);
+        if (has_unit) value.remove_suffix(unit.size());
+        const auto found = as_number<double>(value);
+        if (!has_unit || !found || !std::isfinite(*found) || *found < 0)
+            xml_.fail(node, fmt::format("{} is no number of {}", name, unit));
+    }
+
+    // An element, behind those around it; links of a route have an order.
+    void read_all(const pugi::xml_node& node, const std::string& around = "") {
+        std::set<std::string> values;
+        for (const pugi::xml_attribute& a : node.attributes()) values.insert(fmt::format("{}={}", a.name(), a.value()));
+        made_.lines.push_back(fmt::format("{}{} {}", around, node.name(), fmt::join(values, " ")));
+        const std::string_view kind = node.name();
+        if (kind == "zoneRoute") {
+            for (const char* end : {"src", "dst", "gw_src", "gw_dst"}) names_.emplace(text(node, end), node);
+            ways_[0][text(node, "gw_src")].insert(text(node, "gw_dst"));
+            ways_[1][text(node, "gw_dst")].insert(text(node, "gw_src"));
+        } else if (kind == "link_ctn") {
+            names_.emplace(text(node, "id"), node);
+        } else if (kind == "zone" || kind == "host" || kind == "router" || kind == "link") {
+            if (!known_.insert(text(node, "id")).second) xml_.fail(node, fmt::format("{:?} again", text(node, "id")));
+            if (kind == "host") ++hosts_;
+            if (kind == "link") expect_number(node, "bandwidth", "Bps"), expect_number(node, "latency", "s");
+        } else if (kind != "platform") {
+            xml_.fail(node, fmt::format("{:?} is not read", kind));
+        }
+        const std::string inside = made_.lines.back();
+        for (int place = 0; const pugi::xml_node& inner : node.children())
+            read_all(inner, fmt::format("{} / {}", inside, kind == "zoneRoute" ? fmt::format("{} ", place++) : ""));
+    }
+
+    std::set<std::string> reached_by(const std::string& first, bool back) {
+        std::vector<std::string> open{first};
+        std::set<std::string> found{first};
+        while (!open.empty()) {
+            const std::string here = std::move(open.back());
+            open.pop_back();
+            for (const std::string& next : ways_[back][here])
+                if (found.insert(next).second) open.push_back(next);
+        }
+        return found;
+    }
+
+    xml_file xml_;
+    std::set<std::string> known_;
+    std::map<std::string, pugi::xml_node> names_;                       // that routes have
+    std::array<std::map<std::string, std::set<std::string>>, 2> ways_;  // from gate to gate, and back
+    std::size_t hosts_ = 0;
+    plan_facts made_;
+};
+
 }  // namespace
+
+plan_facts read_simgrid(const named_text& file) { return platform_reader(file).read(); }
 
 std::string simgrid_platform(const plan_data& plan, const export_options&) {
     return platform(plan.machine).write(plan.name);

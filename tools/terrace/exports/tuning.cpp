@@ -5,6 +5,7 @@
 #include <cctype>
 #include <charconv>
 #include <limits>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,8 @@
 #include <terrace/error.hpp>
 
 #include "base/index.hpp"
+#include "base/text_parts.hpp"
+#include "machine/level_yaml.hpp"
 #include "tools/terrace/exports/formats.hpp"
 #include "tools/terrace/exports/library_algorithms.hpp"
 #include "topology/formats/json_file.hpp"
@@ -23,7 +26,8 @@ namespace terrace::detail {
 
 namespace {
 
-constexpr std::int64_t smallest = 64, largest = std::int64_t{1} << 28;  // sizes at which algorithms are priced [bytes]
+constexpr std::int64_t smallest = 64, largest = std::int64_t{1} << 28;   // sizes at which algorithms are priced [bytes]
+constexpr std::int64_t largest_intel = std::numeric_limits<int>::max();  // of a message [bytes]
 constexpr double infinite = std::numeric_limits<double>::infinity();
 constexpr double clearly = 1.25;  // times the price of another algorithm: what Open MPI's own must cost to be replaced
 
@@ -157,6 +161,14 @@ bool has_last_choice(const json_value& choices) {
     });
 }
 
+// Keys in their order: MPICH takes the first that holds.
+void add_lines(const json_value& choices, const std::string& before, std::vector<std::string>& lines) {
+    for (const auto& [key, inner] : choices.entries) {
+        lines.push_back(fmt::format("{}{}", before, key));
+        add_lines(inner, lines.back() + " ", lines);
+    }
+}
+
 // MPICH aborts on keys that it does not know, on compositions of another collective, and on calls without a choice.
 int mpich_rules(const json_file& file, const json_value& choices, std::string_view collective) {
     if (choices.what != json_value::kind::map || choices.entries.empty()) file.fail(choices, "choices expected here");
@@ -177,6 +189,33 @@ int mpich_rules(const json_file& file, const json_value& choices, std::string_vi
     return rules;
 }
 
+// Returns the ranges of a variable, algorithm:from-to@ranks-ranks. @throws input_error unless they hold all sizes, each
+// once
+void read_ranges(const named_text& file, const file_line& line, const library_collective& of, std::string_view ranges,
+                 std::int64_t& ranks, std::vector<std::string>& lines) {
+    const std::regex form(R"((\d+):(\d+)-(\d+)@(\d+)-(\d+))");
+    std::int64_t next = 0;
+    for (const std::string_view range : split_at(';', ranges)) {
+        const std::vector<std::string> parts = file_line{range, line.number}.parts(file, form, "2:0-4095@8-8");
+        const auto number = [&](std::size_t n, std::int64_t least, std::int64_t most) {
+            return line.integer(file, parts[n], least, most);
+        };
+        if (!std::ranges::any_of(library_algorithms(), [&](const library_algorithm& a) {
+                return a.what == of.what && a.intel != 0 && parts[1] == fmt::format("{}", a.intel);
+            }))
+            line.fail(file, fmt::format("algorithm {} of {} is not known", parts[1], to_string(of.what)));
+        if (number(2, 0, largest_intel) != next)
+            line.fail(file, fmt::format("sizes from {}, but the next one is {}", parts[2], next));
+        next = number(3, next, largest_intel) + 1;
+        const std::int64_t same = number(4, 2, max_ranks);
+        if (ranks == 0) ranks = same;
+        if (same != ranks || parts[5] != parts[4])
+            line.fail(file, fmt::format("for {} to {} ranks, the first one for {}", parts[4], parts[5], ranks));
+        lines.push_back(fmt::format("{} {}", to_string(of.what), range));
+    }
+    if (next <= largest_intel) line.fail(file, fmt::format("no sizes from {} on", next));
+}
+
 }  // namespace
 
 std::string openmpi_rules(const plan_data& plan, const export_options&) {
@@ -186,6 +225,27 @@ std::string openmpi_rules(const plan_data& plan, const export_options&) {
         "# mpirun --mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_dynamic_rules_filename FILE ...\n{}",
         plan.name, plan.machine.ranks(),
         openmpi_rules_text(plan.machine.ranks(), all_choices(plan.machine, &library_algorithm::openmpi)));
+}
+
+plan_facts read_intel_variables(const named_text& file) {
+    std::map<collective, std::vector<std::string>> found;
+    std::int64_t ranks = 0;
+    for (const file_line& line : lines_of(file)) {
+        constexpr std::string_view begin = "export I_MPI_ADJUST_";
+        const std::size_t end = line.text.find("='");
+        const auto of = std::ranges::find_if(library_collectives(), [&](const library_collective& c) {
+            return line.text.substr(0, end) == fmt::format("{}{}", begin, c.upper);
+        });
+        if (of == library_collectives().end() || end == line.text.npos || !line.text.ends_with('\''))
+            line.fail(file, fmt::format("no line as {}ALLREDUCE='2:0-2147483647@8-8'", begin));
+        if (found.contains(of->what)) line.fail(file, fmt::format("{} again", of->upper));
+        read_ranges(file, line, *of, line.text.substr(end + 2, line.text.size() - end - 3), ranks, found[of->what]);
+    }
+    if (found.empty()) throw input_error(file.name, 0, 0, "no variables");
+    plan_facts made{
+        fmt::format("variables for Intel MPI on {} ranks: {} collectives, all sizes", ranks, found.size()), {}, {}};
+    for (const auto& [what, lines] : found) made.lines.insert(made.lines.end(), lines.begin(), lines.end());
+    return made;
 }
 
 std::string intel_variables(const plan_data& plan, const export_options&) {
@@ -200,16 +260,18 @@ std::string intel_variables(const plan_data& plan, const export_options&) {
         out += fmt::format("export I_MPI_ADJUST_{}='", c.upper);
         for (std::size_t n = 0; n < all.size(); ++n)
             out += fmt::format("{}{}:{}-{}@{}-{}", n == 0 ? "" : ";", all[n].how->intel, all[n].from,
-                               n + 1 < all.size() ? all[n + 1].from - 1 : std::int64_t{2147483647}, ranks, ranks);
+                               n + 1 < all.size() ? all[n + 1].from - 1 : largest_intel, ranks, ranks);
         out += "'\n";
     }
     return out;
 }
 
-std::string check_mpich(const named_text& file) {
+plan_facts read_mpich_compositions(const named_text& file) {
     const json_file all(
         file.name, file.text, [](std::string_view, std::string_view) { return true; }, 100'000);
-    return fmt::format("{} rules for MPICH", mpich_rules(all, all.root(), ""));
+    plan_facts made{fmt::format("{} rules for MPICH", mpich_rules(all, all.root(), "")), {}, {}};
+    add_lines(all.root(), "", made.lines);
+    return made;
 }
 
 std::string mpich_compositions(const plan_data& plan, const export_options&) {

@@ -20,7 +20,7 @@ namespace {
 using nlohmann::json;
 using number = std::uint64_t;
 
-constexpr std::size_t per_chunk = 3;  // numbers
+constexpr std::size_t per_chunk = 6;  // numbers
 constexpr std::chrono::seconds patience{10};
 
 struct memory {
@@ -89,16 +89,20 @@ private:
                     const json& remote = gpus_[rank].at(
                         "remote_buffers")[list.at("remote_buffer_ids")[ref.at("buffer_id").get<std::size_t>()]
                                               .get<std::size_t>()];
-                    return part_in(remote.at("rank"), buffer_number(remote.at("type")), ref);
+                    return part_in(remote.at("rank"), buffer_number(remote.at("type")), op, ref);
                 }
             throw std::runtime_error("no such remote buffer");
         }
         buffer = buffer_number(ref.at("type"));
-        return part_in(rank, buffer, ref);
+        return part_in(rank, buffer, op, ref);
     }
-    part part_in(std::size_t rank, int buffer, const json& ref) {
-        return {memories_[rank].buffer[buffer] + per_chunk * ref.at("index").get<std::size_t>(),
-                per_chunk * ref.at("size").get<std::size_t>()};
+    part part_in(std::size_t rank, int buffer, const json& op, const json& ref) {
+        number* const begin = memories_[rank].buffer[buffer] + per_chunk * ref.at("index").get<std::size_t>();
+        const std::size_t size = per_chunk * ref.at("size").get<std::size_t>();
+        if (!op.contains("tbg_info")) return {begin, size};
+        const std::size_t blocks = op.at("tbg_info").at("tbg_size"), block = op.at("tbg_info").at("tb_id");
+        const std::size_t from = size * block / blocks;
+        return {begin + from, size * (block + 1) / blocks - from};
     }
 
     // Racing plans are wrong and not undefined.

@@ -350,6 +350,7 @@ std::int64_t even_chunks(const tree& shape) {
 
 constexpr std::int64_t most_chunks = std::int64_t{1} << 32;
 constexpr std::size_t most_instructions = 1'000'000, most_gpus = 4096, most_values = 4'000'000;
+constexpr std::int64_t most_parts = 1 << 16;
 
 // A value of the file.
 class value {
@@ -408,6 +409,9 @@ public:
     call_program read() {
         const std::vector<value> gpus = all_.at("gpus").items();
         if (gpus.empty() || gpus.size() > most_gpus) all_.at("gpus").fail(fmt::format("{} GPUs", gpus.size()));
+        for (const value& g : gpus)
+            for (const value& threads : g.at("threadblocks").items())
+                for (const value& op : threads.at("ops").items()) read_group(op);
         read_head(gpus);
         read_channels(gpus);
         for (std::size_t r = 0; r < gpus.size(); ++r) read_blocks(gpus[r], static_cast<int>(r));
@@ -454,6 +458,13 @@ private:
         std::map<std::size_t, std::map<way, int>> made;
     };
 
+    // Thread blocks of a group share an operation, each a part of every chunk.
+    void read_group(const value& op) {
+        if (!op.has("tbg_info")) return;
+        parts_ = std::lcm(parts_, op.at("tbg_info").at("tbg_size").number(1, 1024));
+        if (parts_ > most_parts) op.fail(fmt::format("groups divide chunks into more than {} parts", most_parts));
+    }
+
     void read_head(const std::vector<value>& gpus) {
         const std::string name = all_.at("collective").text();
         const auto row = std::ranges::find(names, name, [](const auto& r) { return r.second; });
@@ -467,17 +478,17 @@ private:
         for (std::size_t r = 0; r < gpus.size(); ++r) {
             gpu& g = gpus_[r];
             gpus[r].at("id").number(static_cast<std::int64_t>(r), static_cast<std::int64_t>(r));
-            const std::int64_t input = gpus[r].at("input_chunks").number(0, most_chunks);
-            const std::int64_t output = gpus[r].at("output_chunks").number(0, most_chunks);
-            g.chunks = {input, output, gpus[r].at("scratch_chunks").number(0, most_chunks)};
+            const auto chunks = [&](const char* key) { return parts_ * gpus[r].at(key).number(0, most_chunks); };
+            const std::int64_t input = chunks("input_chunks"), output = chunks("output_chunks");
+            g.chunks = {input, output, chunks("scratch_chunks")};
             if (what_ == collective::allreduce && in_place_ && output == 0) g.chunks[1] = input;
             if (r == 0) block = std::min(g.chunks[0], g.chunks[1]), whole = std::max(g.chunks[0], g.chunks[1]);
             const bool fits = what_ == collective::allreduce   ? g.chunks[0] == whole && g.chunks[1] == whole
                               : what_ == collective::allgather ? g.chunks[0] == block && g.chunks[1] == block * size
                                                                : g.chunks[1] == block && g.chunks[0] == block * size;
             if (!fits || whole == 0)
-                gpus[r].fail(fmt::format("{} chunks of input and {} of output do not fit {} on {} GPUs", input, output,
-                                         name, size));
+                gpus[r].fail(fmt::format("{} chunks of input and {} of output do not fit {} on {} GPUs", input / parts_,
+                                         output / parts_, name, size));
         }
         block_ = block;
         collected_.emplace(static_cast<int>(gpus.size()), what_, whole);
@@ -602,9 +613,16 @@ private:
             } else {
                 where = buffer_of(one.at("type"));
             }
-            const std::int64_t chunks = gpus_[at(rank)].chunks[static_cast<std::size_t>(where)];
+            const std::int64_t chunks = gpus_[at(rank)].chunks[static_cast<std::size_t>(where)] / parts_;
             const std::int64_t size = one.at("size").number(1, std::max<std::int64_t>(1, chunks));
-            r.what = operand_of(rank, where, one.at("index").number(0, chunks - size), size);
+            std::int64_t begin = parts_ * one.at("index").number(0, chunks - size), share = parts_ * size;
+            if (op.has("tbg_info")) {
+                const value group = op.at("tbg_info");
+                const std::int64_t blocks = group.at("tbg_size").number(1, 1024);
+                share /= blocks;
+                begin += share * group.at("tb_id").number(0, blocks - 1);
+            }
+            r.what = operand_of(rank, where, begin, share);
             all.push_back(r);
         }
         return all;
@@ -620,7 +638,6 @@ private:
     // Runs an operation, unless it has to wait.
     bool run(block& b, const value& op) {
         const std::string name = op.at("name").text();
-        if (op.has("tbg_info")) op.fail("groups of thread blocks are not read");
         if (name == "nop") return true;
         if (name == "barrier") return run_barrier(b, op);
         const bool port = op.has("channel_type") && op.at("channel_type").is_port();
@@ -852,7 +869,7 @@ private:
     value all_;
     collective what_ = collective::allreduce;
     bool in_place_ = false;
-    std::int64_t block_ = 0;
+    std::int64_t block_ = 0, parts_ = 1;  // of elements, of a chunk
     std::vector<gpu> gpus_;
     std::vector<block> blocks_;
     std::optional<program_collector> collected_;

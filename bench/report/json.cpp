@@ -38,12 +38,6 @@ json bus_json(const link_limits& y) {
 
 json ratio_json(const row& r, double part) { return r.ratios.empty() ? json(nullptr) : json(quantile(r.ratios, part)); }
 
-json times_json(const row& r) {
-    json all = json::array();
-    for (const double t : r.times) all.push_back(std::round(t * 1e9) / 1e3);
-    return all;
-}
-
 json row_json(const conditions& c, const row& r) {
     const figures f = figures_of(c, r);
     return {{"algorithm", r.algorithm},
@@ -65,7 +59,7 @@ json row_json(const conditions& c, const row& r) {
             {"time_us_p95", quantile(r.times, 0.95) * 1e6},
             {"time_us_p99", quantile(r.times, 0.99) * 1e6},
             {"time_us_max", quantile(r.times, 1) * 1e6},
-            {"times_us", times_json(r)},
+            {"times_us", microseconds_of(r.times)},
             {"ratio", ratio_json(r, 0.5)},
             {"ratio_p25", ratio_json(r, 0.25)},
             {"ratio_p75", ratio_json(r, 0.75)},
@@ -81,31 +75,42 @@ json row_json(const conditions& c, const row& r) {
 
 }  // namespace
 
+json microseconds_of(std::span<const double> times) {
+    json all = json::array();
+    for (const double t : times) all.push_back(std::round(t * 1e9) / 1e3);
+    return all;
+}
+
+json head_of(const world& ranks, const plan& chosen, const std::string& date, options::placement place, bool ucx,
+             int warmup) {
+    return {{"terrace_bench", 1},
+            {"made_by", fmt::format("terrace-bench {}", version())},
+            {"terrace_version", version()},
+            {"date", date},
+            {"mpi_version", ranks.has_mpi() ? json(ranks.library()) : json(nullptr)},
+            {"plan_name", chosen.name()},
+            {"plan_id", chosen.id()},
+            {"ranks", ranks.size()},
+            {"hosts", ranks.host_count()},
+            {"placement", place == options::placement::by_node ? "by-node" : "anywhere"},
+            {"transport", ucx ? "ucx" : "mpi"},
+            {"warmup", warmup}};
+}
+
 std::string to_json(const conditions& c, std::span<const row> rows, std::span<const absence> absent) {
-    json all{{"terrace_bench", 1},
-             {"made_by", fmt::format("terrace-bench {}", version())},
-             {"terrace_version", version()},
-             {"date", c.date},
-             {"mpi_version", c.ranks.has_mpi() ? json(c.ranks.library()) : json(nullptr)},
-             {"plan_name", c.chosen.name()},
-             {"plan_id", c.chosen.id()},
-             {"ranks", c.ranks.size()},
-             {"hosts", c.ranks.host_count()},
-             {"placement", c.asked.place == options::placement::by_node ? "by-node" : "anywhere"},
-             {"transport", c.asked.ucx ? "ucx" : "mpi"},
-             {"warmup", c.asked.warmup},
-             {"buffers", c.asked.windows ? "window" : "user"},
-             {"async", c.asked.async},
-             {"in_turn", c.asked.in_turn},
-             {"device", c.device != nullptr ? json(c.device->description()) : json(nullptr)},
-             {"ranks_per_device", c.device != nullptr ? json(c.device->sharers()) : json(nullptr)},
-             {"staging", c.asked.staging},
-             {"graph", c.asked.graph},
-             {"bus", bus_json(c.against)},
-             {"reference", c.asked.reference},
-             {"levels", levels_json(c.against)},
-             {"skipped", json::array()},
-             {"results", json::array()}};
+    json all = head_of(c.ranks, c.chosen, c.date, c.asked.place, c.asked.ucx, c.asked.warmup);
+    all.update({{"buffers", c.asked.windows ? "window" : "user"},
+                {"async", c.asked.async},
+                {"in_turn", c.asked.in_turn},
+                {"device", c.device != nullptr ? json(c.device->description()) : json(nullptr)},
+                {"ranks_per_device", c.device != nullptr ? json(c.device->sharers()) : json(nullptr)},
+                {"staging", c.asked.staging},
+                {"graph", c.asked.graph},
+                {"bus", bus_json(c.against)},
+                {"reference", c.asked.reference},
+                {"levels", levels_json(c.against)},
+                {"skipped", json::array()},
+                {"results", json::array()}});
     for (const absence& a : absent)
         all["skipped"].push_back(
             {{"collective", c.asked.function_of(a.what)}, {"algorithm", a.algorithm}, {"why", a.why}});

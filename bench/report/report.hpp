@@ -4,6 +4,8 @@
 #include <span>
 #include <string>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include <terrace/plan.hpp>
 
 #include "bench/device/gpu.hpp"
@@ -47,6 +49,10 @@ std::string heading_text(const conditions& c, collective what, std::span<const a
 std::string rows_text(const conditions& c, std::span<const row> rows);
 std::string verdict_text(const conditions& c, collective what, std::span<const row> rows);
 
+/// For programs: times in microseconds, and what results of any kind begin with.
+nlohmann::ordered_json microseconds_of(std::span<const double> times);
+nlohmann::ordered_json head_of(const world& ranks, const plan& chosen, const std::string& date,
+                               options::placement place, bool ucx, int warmup);
 /// For programs: everything, as a JSON object.
 std::string to_json(const conditions& c, std::span<const row> rows, std::span<const absence> absent);
 

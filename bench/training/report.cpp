@@ -1,7 +1,6 @@
 #include "bench/training/report.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,6 +10,7 @@
 
 #include "base/units.hpp"
 #include "bench/report/figures.hpp"
+#include "bench/report/report.hpp"
 #include "tools/common/table.hpp"
 
 namespace terrace::detail::bench {
@@ -20,12 +20,6 @@ namespace {
 using json = nlohmann::ordered_json;
 
 std::string milliseconds(double seconds) { return fmt::format("{:.2f}", seconds * 1e3); }
-
-json microseconds_of(std::span<const double> times) {
-    json all = json::array();
-    for (const double t : times) all.push_back(std::round(t * 1e9) / 1e3);
-    return all;
-}
 
 json row_json(const training_row& r) {
     json made{{"algorithm", r.what.algorithm},
@@ -127,28 +121,17 @@ std::string to_text(const training_conditions& c, std::span<const training_row> 
 
 std::string to_json(const training_conditions& c, std::span<const training_row> rows) {
     const training_settings& s = c.asked;
-    json all{{"terrace_bench", 1},
-             {"made_by", fmt::format("terrace-bench {}", version())},
-             {"terrace_version", version()},
-             {"date", c.date},
-             {"training", c.model.name},
-             {"gradients", c.model.layers.size()},
-             {"bytes", c.model.parameters() * 4},
-             {"scale", s.scale},
-             {"slower", s.slower},
-             {"compute_us", c.model.compute() * 1e6},
-             {"compute", "emulated: ranks wait, and take no core"},
-             {"mpi_version", c.ranks.has_mpi() ? json(c.ranks.library()) : json(nullptr)},
-             {"plan_name", c.chosen.name()},
-             {"plan_id", c.chosen.id()},
-             {"ranks", c.ranks.size()},
-             {"hosts", c.ranks.host_count()},
-             {"placement", s.place == options::placement::by_node ? "by-node" : "anywhere"},
-             {"rounds_on_wire", c.rounds_on_wire},
-             {"error_feedback", s.error_feedback},
-             {"transport", s.ucx ? "ucx" : "mpi"},
-             {"warmup", s.warmup},
-             {"results", json::array()}};
+    json all = head_of(c.ranks, c.chosen, c.date, s.place, s.ucx, s.warmup);
+    all.update({{"training", c.model.name},
+                {"gradients", c.model.layers.size()},
+                {"bytes", c.model.parameters() * 4},
+                {"scale", s.scale},
+                {"slower", s.slower},
+                {"compute_us", c.model.compute() * 1e6},
+                {"compute", "emulated: ranks wait, and take no core"},
+                {"rounds_on_wire", c.rounds_on_wire},
+                {"error_feedback", s.error_feedback},
+                {"results", json::array()}});
     for (const training_row& r : rows) all["results"].push_back(row_json(r));
     return all.dump(2) + '\n';
 }

@@ -97,6 +97,19 @@ class Slurm(unittest.TestCase):
                     TORCH_CPP_LOG_LEVEL="ERROR", **PYTHON)
         self.assertEqual(sorted(said.splitlines()), [f"{rank} [8.0, 8.0]" for rank in range(8)])
 
+    def test_ranks_start_where_an_exported_order_says(self):
+        hosts = ["n2", "n2", "n0", "n3", "n1", "n1", "n1"]
+        with tempfile.TemporaryDirectory() as folder:
+            machine, plan, order = (pathlib.Path(folder, name) for name in ("m.yaml", "m.plan.yaml", "hosts"))
+            machine.write_text("terrace_topology: 1\nname: named\nlevels:\n"
+                               "  - {name: node, fabric: shm, hosts: 'n2,n0,n3,n1'}\n"
+                               "  - {name: cluster, fabric: ethernet}\ntree: [2, 1, 1, 3]\n")
+            for words in (["plan", machine, "-o", plan], ["export", plan, "--to", "slurm", "-o", order]):
+                subprocess.run([BUILD / "tools/terrace", *words], check=True, stdout=subprocess.DEVNULL)
+            said = srun("-N4", "-n7", "--overcommit", "--distribution=arbitrary", "sh", "-c", "echo $SLURM_PROCID $(hostname)",
+                        SLURM_HOSTFILE=str(order))
+        self.assertEqual(sorted(said.splitlines()), [f"{rank} {host}" for rank, host in enumerate(hosts)])
+
     def test_the_bench(self):
         said = srun("-N4", "-n8", BUILD / "bench/terrace-bench", "--detect", "-o", "-")
         self.assertIn("terrace_topology: 1\n", said)

@@ -83,8 +83,9 @@ void add_level(const hierarchy& machine, int l, collective what, std::vector<dem
         of.rates.empty() ? children * of.bandwidth : std::accumulate(of.rates.begin(), of.rates.end(), 0.0);
     if (!row_of(what).has_root() && !row_of(what).exchange)
         demands.push_back(of_all_children(children, sum / ratio, what));
-    const bool alike = of.rates.empty() && !row_of(what).blocks && machine.nics.spine == 0;
-    const int different = alike ? 1 : children;
+    // The first one may hold the root.
+    const bool same_ranks = !row_of(what).blocks || machine.shape.uniform();
+    const int different = of.rates.empty() && same_ranks && machine.nics.spine == 0 ? 2 : children;
     for (int child = 0; child < different; ++child) demands.push_back(of_one_child(machine, l, child, ratio, what));
 }
 

@@ -52,7 +52,8 @@ void add_claims(const plan_data& plan, collective what, int root, std::optional<
     for (std::size_t r = 0; r < rules.size(); ++r) {
         std::set<std::int64_t> known;
         const auto add = [&](std::int64_t message) {
-            const slicing s = slice_call(call_of(plan, what, message, root), rules[r], ranks, {});
+            const collective_call call{.what = what, .count = message, .element = element};  // of equal blocks
+            const slicing s = slice_call(call, rules[r], ranks, {});
             for (const std::int64_t chunk : {s.chunk, s.tail})
                 if (known.insert(chunk).second)
                     claims.push_back(

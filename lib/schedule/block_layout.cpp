@@ -114,7 +114,7 @@ block_layout compose_block_groups(const hierarchy& machine, std::span<const stag
     composer.compose(seen, stages);
     composition fine = std::move(composer).groups();
     hand_down(fine);
-    return in_blocks(std::move(fine), machine, stages, std::vector<std::int64_t>(at(machine.ranks()), 1));
+    return in_blocks(std::move(fine), machine, stages, std::vector(at(machine.ranks()), std::int64_t{720720}));
 }
 
 // Lets each rank's block (its part on the route) stand for a point of the rank's largest part. A cut through the fine

@@ -35,7 +35,7 @@ struct block_layout {
 block_layout compose_blocks(const hierarchy& machine, std::span<const stage> stages,
                             std::span<const std::int64_t> counts, std::span<const int> tree = {});
 
-/// Returns the groups of all ranks for blocks of one element each, of stages that need no algorithms.
+/// Returns the groups of all ranks for equal blocks that 2 to 16 divide, of stages that need no algorithms.
 block_layout compose_block_groups(const hierarchy& machine, std::span<const stage> stages);
 
 /// Returns the first stage that cannot be one of reduce_scatter or allgather, and why: stages have mode scatter, the

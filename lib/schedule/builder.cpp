@@ -84,7 +84,19 @@ void builder::begin_phase(phase p) {
     if (begun == out_.phases.end()) out_.phases.push_back(p);
 }
 
+void builder::begin_counted(int rank, bool shards_equal) noexcept {
+    out_.rank = rank;
+    out_.instrs.clear();
+    out_.groups.clear();
+    out_.sources.clear();
+    times_of_.clear();
+    step_ = 0;
+    counts_ = true;
+    folds_ = shards_equal;
+}
+
 instr& builder::emit(action what, int peer) {
+    if (counts_) times_of_.push_back(times_);
     instr& i = out_.instrs.emplace_back();
     i.what = what;
     i.phase = static_cast<std::uint16_t>(phase_);

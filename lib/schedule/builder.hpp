@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <initializer_list>
 #include <optional>
 #include <span>
@@ -48,6 +49,16 @@ public:
     /// Messages from here on belong to the next step. Instructions of one step must not depend on one another's
     /// messages.
     void next_step() noexcept { ++step_; }
+    /// Calls f(0) ... f(count - 1), each in a step of its own, in which a rank moves shards from and to the same peers.
+    /// A builder that counts equal shards calls f(0) alone, for all of these steps.
+    template <class F>
+    void for_steps_alike(int count, F&& f) {
+        const int written = folds_ ? std::min(count, 1) : count;
+        times_ = folds_ ? count : 1;
+        for (int step = 0; step < written; ++step) next_step(), f(step);
+        step_ += count - written;
+        times_ = 1;
+    }
     int step() const noexcept { return step_; }
     /// Stages that run side by side begin at the same step.
     void go_to_step(int step) noexcept { step_ = step; }
@@ -84,6 +95,12 @@ public:
     /// Re-emits an instruction of a finished schedule at the current step.
     void repeat(const schedule& from, const instr& i);
 
+    /// Begins a program that is counted and not run, of another rank. @param shards_equal all steps alike are one
+    void begin_counted(int rank, bool shards_equal) noexcept;
+    /// Returns what has been written of it, and in how many steps an instruction stands.
+    std::span<const instr> counted() const noexcept { return out_.instrs; }
+    int times_of(std::size_t instruction) const noexcept { return times_of_[instruction]; }
+
     /// The finished schedule. A vector at home in recv that starts in send is all in recv at the end, also what no
     /// message touched. The builder is then empty.
     schedule finish();
@@ -107,6 +124,9 @@ private:
     std::size_t phase_ = 0;
     int turn_ = 0;  // of the phase, those of all routes counted as one
     stage_role role_;
+    bool counts_ = false, folds_ = false;
+    int times_ = 1;                                     // of instructions from here on
+    std::vector<int> times_of_;                         // of those written, where a program is counted
     std::vector<std::pair<operand, operand>> encoded_;  // in this role: what, and where it lies in the wire buffer
 };
 

@@ -3,11 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "schedule/registry.hpp"
-
 namespace terrace::detail {
-
-namespace {
 
 algorithm::generator expansion(action a) {
     const algorithm& direct = *find_algorithm("direct");
@@ -21,8 +17,6 @@ algorithm::generator expansion(action a) {
         default: return find_algorithm("doubling")->allreduce;
     }
 }
-
-}  // namespace
 
 bool capabilities::runs(action a, const group& g) const {
     if ((stages >> static_cast<unsigned>(a) & 1u) == 0) return false;

@@ -6,6 +6,7 @@
 #include <set>
 #include <vector>
 
+#include "schedule/registry.hpp"
 #include "schedule/schedule.hpp"
 
 namespace terrace::detail {
@@ -30,6 +31,8 @@ struct capabilities {
     capabilities without_memory() const;
 };
 
+/// Returns what writes a stage as messages.
+algorithm::generator expansion(action stage);
 /// Expands the stages that the transport does not run itself into point-to-point instructions.
 schedule lower(schedule s, const capabilities& can);
 

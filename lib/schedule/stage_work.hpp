@@ -98,6 +98,8 @@ public:
     constexpr int rounds() const noexcept { return rounds_; }
     constexpr const stage_round& round(int r) const noexcept { return work_[static_cast<std::size_t>(r)]; }
     constexpr int root() const noexcept { return root_; }
+    /// True if all add up: each then waits for the others before it leaves.
+    constexpr bool closes() const noexcept { return round(0).adds && !round(0).by_root; }
 
     /// True if the member does anything in the round.
     constexpr bool works(int r, int member) const noexcept { return !round(r).by_root || member == root_; }

@@ -9,23 +9,21 @@ namespace {
 range half(range shard, int which) { return partition(shard, 2, which); }
 
 void reduce_scatter(builder& out, const group& g) {
-    for (int step = 0; step < g.size() - 1; ++step) {
-        out.next_step();
+    out.for_steps_alike(g.size() - 1, [&](int step) {
         out.send(g.next(), half(g.shard(g.position() - step - 1), 0));
         out.send(g.prev(), half(g.shard(g.position() + step + 1), 1));
         out.recv_reduce(g.prev(), half(g.shard(g.position() - step - 2), 0));
         out.recv_reduce(g.next(), half(g.shard(g.position() + step + 2), 1));
-    }
+    });
 }
 
 void allgather(builder& out, const group& g) {
-    for (int step = 0; step < g.size() - 1; ++step) {
-        out.next_step();
+    out.for_steps_alike(g.size() - 1, [&](int step) {
         out.send(g.next(), half(g.shard(g.position() - step), 0));
         out.send(g.prev(), half(g.shard(g.position() + step), 1));
         out.recv(g.prev(), half(g.shard(g.position() - step - 1), 0));
         out.recv(g.next(), half(g.shard(g.position() + step + 1), 1));
-    }
+    });
 }
 
 // One way around, by `next` = 1 or -1, as in ring: the shard that goes farthest leaves first.

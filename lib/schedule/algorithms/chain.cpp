@@ -8,21 +8,21 @@ namespace terrace::detail {
 namespace {
 
 void reduce(builder& out, const group& g) {
-    const int i = g.wrapped(g.position() - g.root());
-    for (int from = g.size() - 1; from > 0; --from) {
-        out.next_step();
-        if (i == from) out.send(g.prev(), g.whole());
-        if (i == from - 1) out.recv_reduce(g.next(), g.whole());
-    }
+    const int i = g.wrapped(g.position() - g.root()), last = out.step() + g.size() - 1;
+    out.go_to_step(last - i);
+    if (i < g.size() - 1) out.recv_reduce(g.next(), g.whole());
+    out.next_step();
+    if (i > 0) out.send(g.prev(), g.whole());
+    out.go_to_step(last);
 }
 
 void broadcast(builder& out, const group& g) {
-    const int i = g.wrapped(g.position() - g.root());
-    for (int from = 0; from < g.size() - 1; ++from) {
-        out.next_step();
-        if (i == from) out.send(g.next(), g.whole());
-        if (i == from + 1) out.recv(g.prev(), g.whole());
-    }
+    const int i = g.wrapped(g.position() - g.root()), first = out.step();
+    out.go_to_step(first + i);
+    if (i > 0) out.recv(g.prev(), g.whole());
+    out.next_step();
+    if (i < g.size() - 1) out.send(g.next(), g.whole());
+    out.go_to_step(first + g.size() - 1);
 }
 
 }  // namespace

@@ -53,22 +53,29 @@ void broadcast(builder& out, const group& g) {
     }
 }
 
-void scatter(builder& out, const group& g) {
-    for (int distance = 1; distance < g.size(); ++distance) {
-        out.next_step();
-        const int to = g.position() + distance;
-        if (g.is_root()) out.send(g.rank(to), g.shard(to));
-        else if (g.wrapped(g.position() - distance) == g.root()) out.recv(g.rank(g.root()), g.own_shard());
+// Calls at_root(position) for the position at each distance from the root, in a step of its own; elsewhere, at its own
+// distance, away().
+template <class AtRoot, class Away>
+void for_each_from_root(builder& out, const group& g, int direction, AtRoot at_root, Away away) {
+    const int first = out.step(), own = g.wrapped(direction * (g.position() - g.root()));
+    for (int distance = g.is_root() ? 1 : own; distance < (g.is_root() ? g.size() : own + 1); ++distance) {
+        out.go_to_step(first + distance);
+        if (g.is_root()) at_root(g.root() + direction * distance);
+        else away();
     }
+    out.go_to_step(first + g.size() - 1);
+}
+
+void scatter(builder& out, const group& g) {
+    for_each_from_root(
+        out, g, 1, [&](int to) { out.send(g.rank(to), g.shard(to)); },
+        [&] { out.recv(g.rank(g.root()), g.own_shard()); });
 }
 
 void gather(builder& out, const group& g) {
-    for (int distance = 1; distance < g.size(); ++distance) {
-        out.next_step();
-        const int from = g.position() - distance;
-        if (g.is_root()) out.recv(g.rank(from), g.shard(from));
-        else if (g.wrapped(g.position() + distance) == g.root()) out.send(g.rank(g.root()), g.own_shard());
-    }
+    for_each_from_root(
+        out, g, -1, [&](int from) { out.recv(g.rank(from), g.shard(from)); },
+        [&] { out.send(g.rank(g.root()), g.own_shard()); });
 }
 
 void allreduce(builder& out, const group& g) {

@@ -5,19 +5,17 @@ namespace terrace::detail {
 namespace {
 
 void reduce_scatter(builder& out, const group& g) {
-    for (int step = 0; step < g.size() - 1; ++step) {
-        out.next_step();
+    out.for_steps_alike(g.size() - 1, [&](int step) {
         out.send(g.next(), g.shard(g.position() - step - 1));
         out.recv_reduce(g.prev(), g.shard(g.position() - step - 2));
-    }
+    });
 }
 
 void allgather(builder& out, const group& g) {
-    for (int step = 0; step < g.size() - 1; ++step) {
-        out.next_step();
+    out.for_steps_alike(g.size() - 1, [&](int step) {
         out.send(g.next(), g.shard(g.position() - step));
         out.recv(g.prev(), g.shard(g.position() - step - 1));
-    }
+    });
 }
 
 }  // namespace

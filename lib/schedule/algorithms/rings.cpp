@@ -56,28 +56,26 @@ void for_each_ring(const std::vector<ring_view>& rings, F&& f) {
 
 void reduce_scatter(builder& out, const group& g) {
     const std::vector<ring_view> rings = rings_of(g);
-    for (int step = 0; step < g.size() - 1; ++step) {
-        out.next_step();
+    out.for_steps_alike(g.size() - 1, [&](int step) {
         for_each_ring(rings, [&](const ring_view& ring, auto&& cut) {
             out.send(ring.next(), cut(ring.shard_at(ring.place() - step - 1)));
         });
         for_each_ring(rings, [&](const ring_view& ring, auto&& cut) {
             out.recv_reduce(ring.prev(), cut(ring.shard_at(ring.place() - step - 2)));
         });
-    }
+    });
 }
 
 void allgather(builder& out, const group& g) {
     const std::vector<ring_view> rings = rings_of(g);
-    for (int step = 0; step < g.size() - 1; ++step) {
-        out.next_step();
+    out.for_steps_alike(g.size() - 1, [&](int step) {
         for_each_ring(rings, [&](const ring_view& ring, auto&& cut) {
             out.send(ring.next(), cut(ring.shard_at(ring.place() - step)));
         });
         for_each_ring(rings, [&](const ring_view& ring, auto&& cut) {
             out.recv(ring.prev(), cut(ring.shard_at(ring.place() - step - 1)));
         });
-    }
+    });
 }
 
 void reduce(builder& out, const group& g) {

@@ -4,6 +4,8 @@
 
 #include "base/index.hpp"
 #include "planner/devices.hpp"
+#include "planner/policy.hpp"
+#include "schedule/group_messages.hpp"
 
 namespace terrace::detail {
 
@@ -42,6 +44,20 @@ bool available(const hierarchy& machine, const stage& s, const algorithm& a) {
 bool available_over_mpi(const hierarchy& machine, const stage& s, const algorithm& a) {
     const auto has_rates = [&](int l) { return machine.levels[at(l)].mpi.has_value(); };
     return on_gpus(machine) && a.sends() && std::all_of(s.levels.begin(), s.levels.end(), has_rates);
+}
+
+bool crowds(const algorithm& a, int size) noexcept {
+    const bool with_all = a.graph == message_graph::all_at_once || a.provider == provider::shared_memory;
+    return with_all && size > policy.most_exchanges_at_once;
+}
+
+bool worth_a_look(const algorithm& a, mode how, int size) {
+    if (crowds(a, size)) return false;
+    if (size <= policy.largest_group || a.graph == message_graph::one_neighbour) return true;
+    const int small = policy.large_group + 1;
+    const group_moves moves =
+        read_programs(group::numbered(small), {a.up(how), a.startups(small), false}, policy.large_group);
+    return moves.circulant || moves.handed_over.has_value();
 }
 
 }  // namespace terrace::detail

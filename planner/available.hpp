@@ -19,4 +19,11 @@ bool available(const hierarchy& machine, const stage& s, const algorithm& a);
 /// what these cost (`mpi:`).
 bool available_over_mpi(const hierarchy& machine, const stage& s, const algorithm& a);
 
+/// Returns true if ranks of a group of this size would exchange data with too many others at a time
+/// (planner_policy::most_exchanges_at_once).
+bool crowds(const algorithm& a, int size) noexcept;
+
+/// Returns true if the planner considers an algorithm for groups of this size.
+bool worth_a_look(const algorithm& a, mode how, int size);
+
 }  // namespace terrace::detail

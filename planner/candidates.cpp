@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "base/index.hpp"
-#include "planner/pattern.hpp"
+#include "planner/available.hpp"
 #include "planner/policy.hpp"
 #include "planner/search.hpp"
 #include "planner/shapes.hpp"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
 #include <numeric>
 #include <tuple>
 #include <utility>
@@ -129,7 +128,7 @@ public:
 private:
     // Time over price of each size.
     std::vector<double> ratios(const hierarchy& machine) const {
-        pricer prices(machine, patterns_);
+        pricer prices(machine);
         std::vector<double> all;
         for (const timed_rule& r : rules_)
             all.push_back(r.time / prices.price_stages(r.by->stages, r.what).time(r.bytes, r.by->lanes, r.by->chunk));
@@ -255,7 +254,6 @@ private:
     matrix weights_;
     std::vector<double> logs_;  // of factors
     std::vector<bool> used_ = std::vector<bool>(rules_.size(), true);
-    std::shared_ptr<pattern_book> patterns_ = std::make_shared<pattern_book>();
 };
 
 }  // namespace

@@ -64,8 +64,7 @@ struct planner_policy {
     double share_parts = 60;
     /// Parts into which the vector is divided among the orders of a torus's dimensions, at most.
     int most_route_shares = 24;
-    /// A rank exchanges messages with no more ranks than this at a time: its queues are not endless. Larger groups are
-    /// not run position by position where smaller ones show a ring, a chain, a star or a mesh.
+    /// A rank exchanges data with no more ranks than this at a time: its queues are not endless.
     int most_exchanges_at_once = 1024;
 
     // ---- choice (planner/choose) ----
@@ -82,12 +81,12 @@ struct planner_policy {
     /// Rounds of all lanes that are simulated: later chunks cost what the later half of these cost.
     int simulated_rounds = 4;
 
-    // ---- samples (planner/samples, planner/pattern) ----
+    // ---- samples (planner/samples, schedule/group_messages) ----
 
     /// Positions of groups up to this size are told apart, and all ranks of machines up to this size.
     int told_apart = 64;
-    /// Groups beyond the first size are not run position by position where three positions show that all do the same;
-    /// beyond the second they are looked at only then.
+    /// Programs of groups beyond the first size are not read position by position where three positions show that all
+    /// do the same; beyond the second only then, or where each position has one neighbour.
     int large_group = 32, largest_group = 16384;
 };
 

@@ -82,11 +82,10 @@ std::string key_of(std::span<const stage> stages) {
     return key;
 }
 
-pricer::pricer(const hierarchy& machine, std::shared_ptr<pattern_book> patterns, int all_up_to)
+pricer::pricer(const hierarchy& machine, int all_up_to)
     : machine_(machine),
       rows_(machine),
       ranks_(machine, rows_, all_up_to),
-      patterns_(std::move(patterns)),
       sums_(rows_),
       layouts_(3, layout{{}, {}, group_composer(elements), {}}) {}
 
@@ -192,30 +191,38 @@ std::vector<moving_domain> pricer::domains_of(const running_stage& s, bool down,
     return made;
 }
 
+// @param part of the vector that the group divides
+moving_group pricer::moving(const running_stage& s, group who, algorithm::generator emit, double part, bool root_adds) {
+    const bool own = emit == s.by.up(s.itself().how) || emit == s.by.down(s.itself().how);
+    const bool in_rings = own && s.by.graph == message_graph::node_rings;
+    if (in_rings) who = who.with_nodes(nodes_of(machine_, who.members()));
+    moving_group made{.who = who, .how = {}, .part = part};
+    made.side_by_side = std::ranges::adjacent_find(who.nodes()) != who.nodes().end();
+    const bool passes_all = who.size() > 2 && std::ranges::none_of(who.shards(), &range::empty);
+    made.around = in_rings || (own && s.by.graph == message_graph::one_neighbour && passes_all);
+    // Many algorithms scatter and gather as the one does that sends straight to all.
+    const algorithm& straight = *known_algorithms().find(message_graph::all_at_once, mode::scatter);
+    const algorithm& by = emit == straight.scatter || emit == straight.gather ? straight : s.by;
+    const int startups = follows_buffers(by.provider) ? 0 : by.startups(who.size());
+    made.how = read_programs(who, {emit, startups, root_adds}, policy.large_group);
+    return made;
+}
+
 std::optional<moving_group> pricer::moved(const running_stage& s, const layout& l, const group& g, bool down) {
-    const composed_stage& stage = l.groups().stages[s.number];
-    group_move moves = move_of(stage, s.by, s.what, g, down);
-    if (moves.emit == nullptr) return {};
+    group_move moves = move_of(l.groups().stages[s.number], s.by, s.what, g, down);
+    if (moves.emit == nullptr || moves.who.size() < 2) return {};
     const double part = static_cast<double>(moves.who.whole().count()) / static_cast<double>(l.groups().count);
-    division d = division_of(moves.who);
-    d.root_adds = moves.root_adds;
-    const bool goes_around = moves.emit == s.by.up(stage.how) || moves.emit == s.by.down(stage.how);
-    if (s.by.graph == message_graph::node_rings && goes_around) {
-        const std::vector<int> nodes = nodes_of(machine_, moves.who.members());
-        for (const int node : nodes) d.nodes.push_back(node - nodes.front());
-    }
-    const pattern& how = patterns_->of(s.by, moves.emit, d);
-    return moving_group{std::move(moves.who), &how, part};
+    return moving(s, std::move(moves.who), moves.emit, part, moves.root_adds);
 }
 
 // Blocks go straight to one member, or from it. @param blocks that each other member gives or gets
 moving_group pricer::star(const running_stage& s, const group& g, int center, const std::vector<double>& blocks,
                           bool scatters) {
+    std::vector<std::int64_t> counts;  // of blocks of a million elements
+    for (const double each : blocks) counts.push_back(std::llround(each * 1e6));
     const double all = std::accumulate(blocks.begin(), blocks.end(), 0.0);
-    division d{.size = g.size(), .root = center};
-    if (differ(blocks))
-        for (const double each : blocks) d.parts.push_back(static_cast<int>(std::lround(each)));
-    return {g, &patterns_->of(s.by, scatters ? s.by.scatter : s.by.gather, d), all / machine_.ranks()};
+    return moving(s, group(g.members(), side_by_side(counts), center), scatters ? s.by.scatter : s.by.gather,
+                  all / machine_.ranks(), false);
 }
 
 // What members of a group have for one another (schedule/exchange): m of P ranks in the domain that a member stands
@@ -241,15 +248,20 @@ std::optional<moving_group> pricer::exchanged(const running_stage& s, const layo
         for (double& m : below) m *= all - m;
         return star(s, g, g.root(), below, down);
     }
-    division d{.size = g.size()};
-    if (g.size() <= policy.told_apart && (differ(below) || differ(owned)))
-        for (int i = 0; i < g.size(); ++i)
-            for (int j = 0; j < g.size(); ++j)
-                d.parts.push_back(i == j ? 0 : static_cast<int>(std::lround(below[at(i)] * owned[at(j)])));
+    const bool apart = g.size() <= policy.told_apart && (differ(below) || differ(owned));
     const double of_all = std::accumulate(owned.begin(), owned.end(), 0.0);
     double sum = 0;
     for (int i = 0; i < g.size(); ++i) sum += below[at(i)] * (of_all - owned[at(i)]);
-    return moving_group{g, &patterns_->of(s.by, nullptr, d), sum / all / (g.size() - 1)};
+    const double average = sum / g.size() / (g.size() - 1);
+    moving_group made{.who = g, .how = {.startups = s.by.startups(g.size())}, .part = 1};
+    made.how.circulant = !apart && g.size() > policy.large_group;
+    made.how.reduced.resize(at(g.size()));
+    for (int i = 0; i < (made.how.circulant ? 1 : g.size()); ++i)
+        for (int j = 0; j < g.size(); ++j) {
+            const double blocks = apart ? below[at(i)] * owned[at(j)] : average;
+            if (j != i && blocks > rounded_away) made.how.messages.push_back({0, 1, i, j, blocks / all});
+        }
+    return made;
 }
 
 // Blocks that pass through one rank of a domain: handed on by it, or given to it.
@@ -382,7 +394,7 @@ std::vector<stage_option> pricer::price_options(std::span<const stage> stages, s
     };
     const auto is_worth_it = [&](const algorithm& a) {
         if ((row_of(what).exchange && a.exchange == nullptr) || (a.provider == provider::nccl && !equal)) return false;
-        return available(machine_, s, a) && patterns_->worth_a_look(a, s.how, size);
+        return available(machine_, s, a) && worth_a_look(a, s.how, size);
     };
     for (const std::span<const algorithm> rows : {algorithms(), provider_collectives()})
         for (const algorithm& a : rows) {

@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "planner/pattern.hpp"
 #include "planner/price.hpp"
 #include "planner/samples.hpp"
 #include "planner/stage_load.hpp"
@@ -37,9 +36,8 @@ struct stage_option {
 /// that each is priced once.
 class pricer {
 public:
-    /// @param patterns may be those of another pricer, of whatever machine   @param all_up_to as of samples
-    explicit pricer(const hierarchy& machine, std::shared_ptr<pattern_book> patterns = std::make_shared<pattern_book>(),
-                    int all_up_to = policy.told_apart);
+    /// @param all_up_to as of samples
+    explicit pricer(const hierarchy& machine, int all_up_to = policy.told_apart);
 
     const hierarchy& machine() const noexcept { return machine_; }
     const link_rows& rows() const noexcept { return rows_; }
@@ -89,6 +87,7 @@ private:
     std::optional<moving_group> moved(const running_stage& s, const layout& l, const group& g, bool down);
     std::optional<moving_group> exchanged(const running_stage& s, const layout& l, const group& g, bool down);
     std::optional<moving_group> handed_on(const running_stage& s, const layout& l, const group& g, bool down);
+    moving_group moving(const running_stage& s, group who, algorithm::generator emit, double part, bool root_adds);
     moving_group star(const running_stage& s, const group& g, int center, const std::vector<double>& blocks,
                       bool scatters);
     std::vector<moving_domain> domains_of(const running_stage& s, bool down, movement of_group);
@@ -102,7 +101,6 @@ private:
     const hierarchy& machine_;
     link_rows rows_;
     samples ranks_;
-    std::shared_ptr<pattern_book> patterns_;
     link_sums sums_;
     std::vector<layout> layouts_;          // the last ones, by division_by
     std::map<collective, double> limits_;  // of a byte [s]

@@ -3,54 +3,45 @@
 #include <algorithm>
 
 #include "base/index.hpp"
-#include "planner/policy.hpp"
 
 namespace terrace::detail {
 
-// A member that adds up a shard for the others waits for all to arrive, and for all to have done that.
-provider_stage memory_stage(const stage_work& work, const division& d, bool in_place) {
-    const std::vector<range> shards = shards_of(d);
-    const double elements = static_cast<double>(shards.back().end);
+provider_stage memory_stage(const stage_work& work, const group& g, bool in_place) {
+    const auto part = [&](std::int64_t count) {
+        return static_cast<double>(count) / static_cast<double>(g.whole().count());
+    };
     const stage_round& round = work.round(0);
-    const bool alike = d.parts.empty() && d.size > policy.large_group;
     provider_stage made;
     made.shared = round.part == extent::whole && round.from_root;
-    made.flag_waits = round.adds && round.part == extent::readers_shard ? 2 : 1;
-    made.moves.circulant = alike && !round.by_root && !round.from_root;
-    exchange& reads = made.moves.exchanges.emplace_back();
-    const auto work_of = [&](int member) {
+    made.flag_waits = work.closes() ? 2 : 1;
+    for (int member = 0; member < g.size(); ++member) {
         double exposed = 0;
-        for (int reader = 0; reader < d.size; ++reader) {
-            const double part = static_cast<double>(work.read(0, reader, member, shards).count()) / elements;
-            if (reader == member || part == 0) continue;
-            if (!made.moves.circulant || member == 0) reads.messages.push_back({member, reader, part});
-            exposed = round.part == extent::whole ? std::max(exposed, part) : exposed + part;
+        for (int reader = 0; reader < g.size(); ++reader) {
+            const double read = part(work.read(0, reader, member, g.shards()).count());
+            if (reader == member || read == 0) continue;
+            made.moves.push_back({0, 1, member, reader, read});
+            exposed = round.part == extent::whole ? std::max(exposed, read) : exposed + read;
         }
         made.exposed.push_back(exposed);
-        made.moves.reduced.push_back(static_cast<double>(work.touched(0, member, in_place, shards)) / elements);
-    };
-    const int different = made.moves.circulant ? 1 : d.size;
-    for (int member = 0; member < different; ++member) work_of(member);
-    made.exposed.resize(at(d.size), made.exposed.back());
-    made.moves.reduced.resize(at(d.size), made.moves.reduced.back());
+        made.work.push_back(part(work.touched(0, member, in_place, g.shards())));
+    }
     return made;
 }
 
-provider_stage nccl_stage(action what, const division& d) {
-    provider_stage made;
-    const double size = d.size, once = (size - 1) / size;
+provider_stage nccl_stage(action what, const group& g) {
+    const double size = g.size(), once = (size - 1) / size;
     const bool has_root = what == action::stage_reduce || what == action::stage_broadcast;
-    const double added = what == action::stage_reduce ? 1 : reduces(what) ? once : 0;
-    made.moves.reduced.assign(at(d.size), added);
-    exchange& all = made.moves.exchanges.emplace_back();
     const bool scatters = what == action::stage_scatter;
-    for (int i = 0; i < d.size; ++i) {
+    provider_stage made;
+    made.work.assign(at(g.size()), what == action::stage_reduce ? 1 : reduces(what) ? once : 0);
+    for (int i = 0; i < g.size(); ++i) {
         if (scatters || what == action::stage_gather) {
-            if (i != d.root) all.messages.push_back({scatters ? d.root : i, scatters ? i : d.root, 1 / size});
+            if (!g.seen_from(i).is_root())
+                made.moves.push_back({0, 1, scatters ? g.root() : i, scatters ? i : g.root(), 1 / size});
             continue;
         }
         const double around = has_root ? 1 : what == action::stage_allreduce ? 2 * once : once;
-        all.messages.push_back({i, (i + 1) % d.size, around});
+        made.moves.push_back({0, 1, i, (i + 1) % g.size(), around});
     }
     return made;
 }

@@ -2,14 +2,15 @@
 
 #include <vector>
 
-#include "planner/pattern.hpp"
+#include "schedule/group_messages.hpp"
 #include "schedule/stage_work.hpp"
 
 namespace terrace::detail {
 
-/// What members of a group do in a collective of a provider's own, as messages that wait for nothing.
+/// What members of a group do in a collective of a provider's own, in parts of what the group divides.
 struct provider_stage {
-    pattern moves;        ///< what links carry; `reduced`: what a member reads and writes, or adds up
+    std::vector<group_message> moves = {};  ///< what links carry; nothing waits for anything
+    std::vector<double> work = {};          ///< by position: what a member reads and writes, or adds up
     bool shared = false;  ///< what one member reads of the root's memory others find in the cache: links carry it once
     std::vector<double> exposed = {};  ///< by position, what peers read of its memory; of a stage in shared memory
     int flag_waits = 0;                ///< how often a member waits for its peers' flags
@@ -17,11 +18,11 @@ struct provider_stage {
 
 /// Returns a stage in shared memory (schedule/stage_work): links carry whatever one member reads of another's memory.
 /// @param in_place what a member gives and gets are the same memory
-provider_stage memory_stage(const stage_work& work, const division& d, bool in_place);
+provider_stage memory_stage(const stage_work& work, const group& g, bool in_place);
 
 /// Returns a collective of NCCL's own between GPUs: a ring, of two rounds where all get everything, or a chain of many
 /// pieces to or from a root; scatter and gather are messages from or to it. What arrives is reduced as it passes
 /// through.
-provider_stage nccl_stage(action what, const division& d);
+provider_stage nccl_stage(action what, const group& g);
 
 }  // namespace terrace::detail

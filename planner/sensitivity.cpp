@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <functional>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -17,8 +16,7 @@ namespace {
 // The rules of a plan on some machine: their own times, and those of the best candidates at their sizes.
 class rule_times {
 public:
-    rule_times(const hierarchy& machine, const std::shared_ptr<pattern_book>& patterns)
-        : machine_(machine), prices_(machine_, patterns) {}
+    explicit rule_times(const hierarchy& machine) : machine_(machine), prices_(machine_) {}
 
     double own(const rule& r, collective what) {
         const auto [known, is_new] = priced_.try_emplace({what, key_of(r.stages)});
@@ -66,13 +64,12 @@ sensitivity compared(const plan_data& plan, std::optional<collective> of, rule_t
 }  // namespace
 
 std::vector<sensitivity> sensitivities(const plan_data& plan, bool gains, std::optional<collective> of) {
-    const auto patterns = std::make_shared<pattern_book>();  // the same for all machines
-    rule_times assumed(plan.machine, patterns);
+    rule_times assumed(plan.machine);
     std::vector<sensitivity> all;
     for (const figure& f : assumed_figures(plan.machine))
         for (const double factor : {0.5, 2.0}) {
             if (!gains && f.is_time() != (factor > 1)) continue;
-            rule_times changed(with_figure(plan.machine, f, factor), patterns);
+            rule_times changed(with_figure(plan.machine, f, factor));
             sensitivity& s = all.emplace_back(compared(plan, of, assumed, changed, gains));
             s.of = f, s.factor = factor;
         }

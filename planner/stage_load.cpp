@@ -1,6 +1,9 @@
 #include "planner/stage_load.hpp"
 
 #include <algorithm>
+#include <limits>
+#include <optional>
+#include <span>
 #include <utility>
 
 #include "base/index.hpp"
@@ -25,6 +28,7 @@ public:
         : phase_(phase),
           machine_(phase.machine),
           ratio_(wire_ratio(phase.wire, sizeof(float))),
+          has_levels_alone_(machine_.nics.empty() && std::ranges::none_of(machine_.levels, &level::ring)),
           now_(sums.now),
           all_(sums.all),
           loads_(phase.ranks.count()),
@@ -41,16 +45,19 @@ public:
         startups_ = wire_ = path_parts_ = 0;
         path_.clear();
         path_memory_ = 0;
-        const pattern& first = *domain.front().how;
-        adds_ = std::ranges::any_of(domain, [](const moving_group& g) { return g.how->adds(); });
+        const moving_group& first = domain.front();
+        const auto adds = [](const moving_group& g) {
+            return std::ranges::any_of(g.how.reduced, [](double part) { return part > 0; });
+        };
+        adds_ = std::ranges::any_of(domain, adds);
         sampled_.clear();
-        for (int i = 0; phase_.all_groups && i < first.size; ++i) sampled_.push_back(i);
+        for (int i = 0; phase_.all_groups && i < first.who.size(); ++i) sampled_.push_back(i);
         for (const moving_group& g : domain)
             for (const moving_group::member& m : g.sampled) sampled_.push_back(m.position);
         keep_different(sampled_);
-        if (first.handed_over) run_by_provider(domain);
+        if (first.how.handed_over) run_by_provider(domain);
         else run_steps(domain);
-        if (first.rings > 1) {
+        if (first.side_by_side) {
             made_.side_by_side = true;
             held_startups_.clear();
             held_wire_.clear();
@@ -95,18 +102,21 @@ private:
     // How far a group has come.
     struct cursor {
         const moving_group* of;
-        std::size_t exchange = 0;
-        int done = 0;  // of its times
+        std::size_t next = 0;  // message of the step that follows
+        int done = 0;          // of its times
 
-        const struct exchange* now() const {
-            return exchange < of->how->exchanges.size() ? &of->how->exchanges[exchange] : nullptr;
+        const group_message& first() const { return of->how.messages[next]; }
+        bool is_open() const { return next < of->how.messages.size(); }
+        int step() const { return first().step + done; }
+        int left() const { return first().times - done; }
+        std::span<const group_message> now() const {
+            const std::span<const group_message> all = std::span(of->how.messages).subspan(next);
+            const auto is_later = [&](const group_message& m) { return m.step != all.front().step; };
+            return {all.begin(), std::ranges::find_if(all, is_later)};
         }
-        // Equal steps that are left.
-        int times() const { return now()->moves == 0 ? now()->times - done : 1; }
-        int moved() const { return now()->moves * done; }
         void pass(int times) {
             done += times;
-            if (done == now()->times) ++exchange, done = 0;
+            if (left() == 0) next += now().size(), done = 0;
         }
     };
 
@@ -146,72 +156,68 @@ private:
     void run_steps(const moving_domain& domain) {
         std::vector<cursor> open;
         for (const moving_group& g : domain)
-            if (!g.how->exchanges.empty()) open.push_back({&g});
-        const pattern& first = *domain.front().how;
+            if (!g.how.messages.empty()) open.push_back({&g});
+        const moving_group& first = domain.front();
         for (const moving_group& g : domain) {
             sends_.resize(std::max(sends_.size(), at(g.who.size())));
             receives_.resize(sends_.size());
         }
-        if (!first.circulant && phase_.one_by_one)
-            held_startups_.resize(at(first.size)), held_wire_.resize(at(first.size));
-        const bool laps = phase_.what.how == mode::scatter && !on_ring() && (first.is_ring() || first.rings > 0);
+        if (!first.how.circulant && phase_.one_by_one)
+            held_startups_.resize(at(first.who.size())), held_wire_.resize(at(first.who.size()));
+        const std::vector<group_message>& of_first = first.how.messages;
+        const bool is_one_step = !of_first.empty() && of_first.front().step == of_first.back().step;
+        const bool laps = phase_.what.how == mode::scatter && !on_ring() && first.around;
         while (!open.empty()) {
-            step s{.times = std::ranges::min(open, {}, &cursor::times).times(), .level = first_level()};
-            const exchange& any = *open.front().now();
-            for (const cursor& c : open) add_exchange(c, s);
+            const int now = std::ranges::min(open, {}, &cursor::step).step();
+            step s{.times = std::numeric_limits<int>::max(), .level = first_level()};
+            for (const cursor& c : open) s.times = std::min(s.times, c.step() == now ? c.left() : c.step() - now);
+            std::optional<int> of_all;  // start-ups
+            for (const cursor& c : open)
+                if (c.step() == now) add_step(c, s), of_all = c.of->how.startups;
             const double busiest = end_step(s.times);
-            const double startups = any.moves == 0 ? s.latency * any.startups * s.times / any.times : s.latency;
+            const double startups = s.latency * of_all.value_or(s.times);
             if (laps && startups_ == 0) add_lap(domain, s);
             end_positions(startups, busiest * s.times);
             if (laps) startups_ = s.latency;
             else startups_ += startups;
             wire_ += busiest * s.times;
-            if (first.exchanges.size() == 1 && first.exchanges.front().moves == 0)
-                s.at_once = 1, s.together = s.largest;
+            if (is_one_step) s.at_once = 1, s.together = s.largest;
             add_to_path(s);
-            for (cursor& c : open) c.pass(s.times);
-            std::erase_if(open, [](const cursor& c) { return c.now() == nullptr; });
+            for (cursor& c : open)
+                if (c.step() == now) c.pass(s.times);
+            std::erase_if(open, [](const cursor& c) { return !c.is_open(); });
         }
         if (on_ring() && phase_.what.levels.size() == 1) add_in_turn(domain);
     }
 
-    // Calls f(from, to, part, ends) for all messages of groups that run position by position, and for those of
-    // positions with samples where all do the same. @param moved by how many positions messages are further on
-    template <class F>
-    void for_each_message(const moving_group& g, const pattern& p, const exchange& e, int moved, F&& f) const {
+    // Adds all messages of groups that are read position by position, and those of positions with samples where all do
+    // the same.
+    void add_step(const cursor& c, step& s) {
+        const moving_group& g = *c.of;
+        const std::span<const group_message> messages = c.now();
+        const std::size_t first = busy_.size();
         const int size = g.who.size();
-        for (const exchange::message& m : e.messages) {
-            if (!p.circulant) {
-                f(m.from + moved, m.to + moved, m.part, ends{});
-                continue;
-            }
-            for (const int position : sampled_) {
-                f(position, wrap(position + m.to, size), m.part, ends{true, false});
-                f(wrap(position - m.to, size), position, m.part, ends{false, true});
+        for (const group_message& m : messages) {
+            if (!g.how.circulant) add_message(g, m.from, m.to, m.part, s, {});
+            for (std::size_t i = 0; i < sampled_.size() && g.how.circulant; ++i) {
+                const int position = sampled_[i];
+                add_message(g, position, wrap(position + m.to, size), m.part, s, {true, false});
+                add_message(g, wrap(position - m.to, size), position, m.part, s, {false, true});
             }
         }
-    }
-
-    void add_exchange(const cursor& c, step& s) {
-        const moving_group& g = *c.of;
-        const exchange& e = *c.now();
-        const std::size_t first = busy_.size();
-        for_each_message(g, *g.how, e, c.moved(),
-                         [&](int from, int to, double part, ends which) { add_message(g, from, to, part, s, which); });
         for (std::size_t i = first; i < busy_.size(); ++i)
             for (std::vector<end_use>* ends : {&sends_, &receives_})
                 if (const end_use of = std::exchange((*ends)[at(busy_[i])], {}); of.part > s.together)
                     s.at_once = of.messages, s.together = of.part;
-        if (!g.how->circulant) return;
-        load_blocks(g, e);
-        busy_.clear();
+        if (!g.how.circulant) return;
+        load_blocks(g, messages);
         s.at_once = 1, s.together = s.largest;
     }
 
     // Adds what passes the links above positions with samples, where all positions do the same. Of the messages that
     // each of m consecutive positions of n sends `to` positions further on, m - max(0, m - to) - max(0, m + to - n)
     // leave them.
-    void load_blocks(const moving_group& g, const exchange& e) {
+    void load_blocks(const moving_group& g, std::span<const group_message> messages) {
         const int n = g.who.size();
         const auto before = [&](int rank) {
             return static_cast<int>(std::ranges::lower_bound(g.who.members(), rank) - g.who.members().begin());
@@ -223,7 +229,7 @@ private:
                 const int m = before(machine_.shape.first_rank(l - 1, child + 1)) -
                               before(machine_.shape.first_rank(l - 1, child));
                 double leaving = 0;
-                for (const exchange::message& each : e.messages)
+                for (const group_message& each : messages)
                     leaving += each.part * (m - std::max(0, m - each.to) - std::max(0, m + each.to - n));
                 for (const bool inward : {false, true})
                     load_link(phase_.rows.link(l, child, inward), l,
@@ -236,9 +242,11 @@ private:
         const double sent = part * g.part * ratio_;
         s.latency = std::max(s.latency, rates_on(level_at(level)).step);
         if (sent > s.largest || (sent == s.largest && level > s.level)) s.largest = sent, s.level = level;
-        for (const int position : {from, to})
-            if (sends_[at(position)].messages + receives_[at(position)].messages == 0) busy_.push_back(position);
-        for (end_use* of : {&sends_[at(from)], &receives_[at(to)]}) ++of->messages, of->part += sent;
+        if (!g.how.circulant) {
+            for (const int position : {from, to})
+                if (sends_[at(position)].messages + receives_[at(position)].messages == 0) busy_.push_back(position);
+            for (end_use* of : {&sends_[at(from)], &receives_[at(to)]}) ++of->messages, of->part += sent;
+        }
         if (which.from) add_end(a, true, sent, level, s.times);
         if (which.to) add_end(b, false, sent, level, s.times);
         load_links(g, from, to, level, sent, which);
@@ -257,11 +265,12 @@ private:
 
     // Adds what passes links. @param top the level at which the ends meet
     void load_links(const moving_group& g, int from, int to, int top, double part, ends which) {
+        if (g.how.circulant && has_levels_alone_) return;  // load_blocks
         int hops = 0, first_hop = 0;
         phase_.rows.for_each_link(g.who.rank(from), g.who.rank(to), top, [&](int link, int row, bool at_end) {
             if (at_end ? !which.to : !which.from) return;
             const bool ring = phase_.rows.is_level(row) && level_at(row).ring;
-            if (g.how->circulant && phase_.rows.is_level(row) && !ring) return;  // load_blocks
+            if (g.how.circulant && phase_.rows.is_level(row) && !ring) return;
             // Where few positions speak for all, each of their links carries what all pass on around the ring.
             if (!which.to && ring) link = hops++ == 0 ? first_hop = link : first_hop;
             load_link(link, row, part * like(g, at_end ? to : from, row, which.from && which.to));
@@ -345,7 +354,6 @@ private:
         for (int l = first_level(); l < phase_.what.levels.back(); ++l) inside.push_back(longest_inside(members, l));
         made_.lap.clear();
         double wire = 0;
-        const double piece = s.largest / std::max(1, g.how->rings);
         for (int l = 0; l < machine_.depth(); ++l) {
             wire = std::max(wire, row_times_[at(l)]);
             if (phase_.rows.passes_nic(l))
@@ -354,8 +362,8 @@ private:
             if (hops[at(l)] == 0) continue;
             ring_hop hop{.latency = rates_on(level_at(l)).step,
                          .wire = wire,
-                         .message = messages(piece, l, 1),
-                         .memory = piece * handling_time(l),
+                         .message = messages(s.largest, l, 1),
+                         .memory = s.largest * handling_time(l),
                          .count = hops[at(l)],
                          .within = {}};
             for (const std::vector<int>& of : inside) hop.within.push_back(of[at(l)]);
@@ -382,9 +390,8 @@ private:
         const moving_group& g = domain.front();
         const int row = first_level(), link = phase_.rows.link(row, phase_.rows.member_of(row, g.who.rank(0)), false);
         double parts = 0, messages = 0, vectors = 0, own = 0;
-        for (const exchange& e : g.how->exchanges)
-            for (const exchange::message& m : e.messages)
-                if (const int times = e.times_from_first(m); times > 0) parts += m.part * times, messages += times;
+        for (const group_message& m : g.how.messages)
+            if (m.from == 0) parts += m.part * m.times, messages += m.times;
         for (const moving_group& each : domain) {
             vectors += each.part * each.like;
             if (each.who.contains(g.who.rank(0))) own += each.part;
@@ -401,22 +408,20 @@ private:
         const bool by_nccl = on_gpus(machine_);
         const int outermost = outermost_joining();
         for (const moving_group& g : domain) {
-            const action what = *g.how->handed_over;
-            const division d = division_of(g.who);
-            const std::vector<range> shards = shards_of(d);
-            const stage_work work(what, std::max(0, d.root), sharing::replicated);
-            const provider_stage all = by_nccl ? nccl_stage(what, d) : memory_stage(work, d, phase_.in_scratch);
+            const action what = *g.how.handed_over;
+            const stage_work work(what, std::max(0, g.who.root()), sharing::replicated);
+            const provider_stage all = by_nccl ? nccl_stage(what, g.who) : memory_stage(work, g.who, phase_.in_scratch);
             startups_ = by_nccl ? nccl_startup(outermost) : all.flag_waits * flag_time(machine_, outermost);
             load_all(g, all);
             for (const auto& [position, sample, ranks_like] : g.sampled) {
-                double work_of = all.moves.reduced[at(position)] * reduce_time(machine_);
+                double work_of = all.work[at(position)] * reduce_time(machine_);
                 if (!by_nccl) work_of = accesses(all, position, work.round(0)) * access_time(machine_);
                 memory_[at(sample)] += work_of * g.part;
                 double divided = g.part;  // what it works on
-                if (by_nccl && phase_.what.how != mode::root) divided /= d.size;
+                if (by_nccl && phase_.what.how != mode::root) divided /= g.who.size();
                 if (!by_nccl && work.round(0).part != extent::whole)
                     divided *=
-                        static_cast<double>(shards[at(position)].count()) / static_cast<double>(shards.back().end);
+                        static_cast<double>(g.who.shard(position).count()) / static_cast<double>(g.who.whole().count());
                 made_.largest_part = std::max(made_.largest_part, divided);
                 if (by_nccl && between_nodes(level_at(outermost).medium))
                     made_.network_part = std::max(made_.network_part, divided);
@@ -429,7 +434,7 @@ private:
     // to be where peers reach it. All that a rank has just copied there is in its cache: where it reads all of that
     // again, that is free.
     double accesses(const provider_stage& all, int member, const stage_round& round) const {
-        const double touched = all.moves.reduced[at(member)];
+        const double touched = all.work[at(member)];
         if (!phase_.from_caller || phase_.in_scratch || phase_.down) return touched;
         const double copied = 2 * all.exposed[at(member)];
         const bool cached = copied > 0 && round.adds && phase_.what.how == mode::replicate;
@@ -446,14 +451,12 @@ private:
     void load_all(const moving_group& g, const provider_stage& all) {
         const bool in_nodes = first_level() < machine_.node_levels();
         std::vector<bool> carried(all.shared ? now_.size() : 0);
-        for_each_message(g, all.moves, all.moves.exchanges.front(), 0, [&](int from, int to, double part, ends which) {
-            phase_.rows.for_each_link(g.who.rank(from), g.who.rank(to), [&](int link, int row, bool at_end) {
-                if ((at_end ? !which.to : !which.from) || (!phase_.rows.is_level(row) && in_nodes)) return;
-                if (all.shared && carried[at(link)]) return;
+        for (const group_message& m : all.moves)
+            phase_.rows.for_each_link(g.who.rank(m.from), g.who.rank(m.to), [&](int link, int row, bool at_end) {
+                if ((!phase_.rows.is_level(row) && in_nodes) || (all.shared && carried[at(link)])) return;
                 if (all.shared) carried[at(link)] = true;
-                load_link(link, row, part * g.part * like(g, at_end ? to : from, row, which.from && which.to));
+                load_link(link, row, m.part * g.part * like(g, at_end ? m.to : m.from, row, true));
             });
-        });
     }
 
     // ---- processors, and the end of a domain ----
@@ -464,7 +467,7 @@ private:
         for (const moving_group& g : domain)
             for (const auto& [position, sample, ranks_like] : g.sampled) {
                 double& memory = memory_[at(sample)];
-                if (!g.how->handed_over) memory += g.how->reduced_by(position) * g.part * reduce_time(machine_);
+                if (!g.how.handed_over) memory += g.how.reduced_by(position) * g.part * reduce_time(machine_);
                 if (phase_.wire == wire_type::exact) continue;
                 const double own = 1.0 / g.who.size(), others = 1 - own;
                 memory += (phase_.down ? others + 2 * own : 2 * others) * g.part * reduce_time(machine_) / 2;
@@ -488,6 +491,7 @@ private:
     const stage_phase& phase_;
     const hierarchy& machine_;
     double ratio_;                              // of what crosses links
+    bool has_levels_alone_;                     // neither NICs nor rings
     std::vector<double>&now_, &all_;            // vectors through each link, in the step and altogether
     std::vector<std::pair<int, int>> touched_;  // links that the step uses, and their rows
     std::vector<int> touched_ever_;             // links that any step uses

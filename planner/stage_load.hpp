@@ -3,17 +3,20 @@
 #include <span>
 #include <vector>
 
-#include "planner/pattern.hpp"
 #include "planner/samples.hpp"
 #include "planner/stage_time.hpp"
+#include "schedule/compose.hpp"
+#include "schedule/group_messages.hpp"
 
 namespace terrace::detail {
 
 /// A group as it moves data in one direction of a stage.
 struct moving_group {
     group who;
-    const pattern* how = nullptr;
-    double part = 0;  ///< of the vector, that the pattern's parts are parts of
+    group_moves how;
+    double part = 0;            ///< of the vector, that parts of messages are parts of
+    bool around = false;        ///< every part goes from member to member around the group
+    bool side_by_side = false;  ///< on several rings
     /// A member that is a sample.
     struct member {
         int position, sample;

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
-#include "machine/hierarchy.hpp"
+#include "base/index.hpp"
+#include "planner/devices.hpp"
 
 namespace terrace::detail::sim {
 
@@ -10,19 +12,31 @@ namespace terrace::detail::sim {
 /// reduces on another, as in the cost model; on each it does one thing after another.
 class processor_times {
 public:
-    explicit processor_times(const hierarchy& machine);
+    explicit processor_times(const hierarchy& machine)
+        : sending_(at(machine.ranks())), working_(sending_), access_(access_time(machine)) {}
 
-    /// Occupies a rank with one end of a message that it sends.
+    /// Occupies a rank with one end of a message that it sends. A copy that it makes in order to send is made by the
+    /// core that also receives.
     /// @param overhead the message's own cost [s]   @param bytes that the rank copies besides
     /// @returns when it is through [s]
-    double send(int rank, double now, double overhead, double bytes);
+    double send(int rank, double now, double overhead, double bytes) {
+        const double handed = occupy(sending_[at(rank)], now, overhead, 0);
+        return bytes == 0 ? handed : work(rank, handed, 0, bytes);
+    }
     /// Occupies a rank with anything else.
-    double work(int rank, double now, double overhead, double bytes);
+    double work(int rank, double now, double overhead, double bytes) {
+        return occupy(working_[at(rank)], now, overhead, bytes);
+    }
     /// Returns when a rank can begin to receive, copy or reduce.
-    double free_at(int rank, double now) const;
+    double free_at(int rank, double now) const { return std::max(now, working_[at(rank)].free); }
 
     /// Returns by rank the time that its busier timeline was occupied [s].
-    std::vector<double> busy() const;
+    std::vector<double> busy() const {
+        std::vector<double> result;
+        for (std::size_t r = 0; r < working_.size(); ++r)
+            result.push_back(std::max(sending_[r].busy, working_[r].busy));
+        return result;
+    }
 
 private:
     // Does one thing after another.
@@ -30,7 +44,11 @@ private:
         double free = 0, busy = 0;  // [s]
     };
 
-    double occupy(timeline& t, double now, double overhead, double bytes);
+    double occupy(timeline& t, double now, double overhead, double bytes) {
+        const double time = overhead + bytes * access_;
+        t.busy += time;
+        return t.free = std::max(t.free, now) + time;
+    }
 
     std::vector<timeline> sending_, working_;  // by rank
     double access_;                            // a byte that is read or written [s]

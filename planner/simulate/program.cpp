@@ -111,7 +111,7 @@ private:
         stage_instance made;
         made.ranks = g.members().size();
         made.rounds = work.rounds();
-        made.closes = work.round(0).adds && !work.round(0).by_root;
+        made.closes = work.closes();
         int level = 0;
         for (const int member : g.members())
             level = std::max(level, machine_.shape.common_level(g.members()[0], member));

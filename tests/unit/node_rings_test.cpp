@@ -10,12 +10,54 @@
 #include <gtest/gtest.h>
 
 #include "base/partition.hpp"
-#include "planner/pattern.hpp"
+#include "schedule/collective_call.hpp"
+#include "schedule/group_messages.hpp"
 #include "schedule/registry.hpp"
 #include "support/planner_machines.hpp"
 
 namespace terrace::detail::test::node_rings_test {
 namespace {
+
+// A group of numbered ranks whose shards have so many elements.
+group shards_of(const std::vector<int>& counts) {
+    const std::vector<std::int64_t> all(counts.begin(), counts.end());
+    return group::numbered(static_cast<int>(counts.size())).with_shards(side_by_side(all));
+}
+
+// Elements by sender and receiver, and what each position adds to others.
+struct moved {
+    std::map<std::pair<int, int>, double> sent;
+    std::vector<double> reduced;
+};
+
+moved by_program(algorithm::generator emit, const group& g) {
+    moved all{{}, std::vector<double>(g.shards().size())};
+    for (int position = 0; position < g.size(); ++position) {
+        builder out(position, g.size(), collective::allreduce, g.whole().count());
+        emit(out, g.seen_from(position));
+        for (const instr& i : out.finish().instrs) {
+            const auto count = [](const operand& o) { return static_cast<double>(o.part.count()); };
+            double& reduced = all.reduced[static_cast<std::size_t>(position)];
+            if (i.what == action::send) all.sent[{position, i.peer}] += count(i.src);
+            if (i.what == action::recv_reduce) reduced += count(i.dst);
+            if (i.what == action::reduce) reduced += count(i.dst) * (i.sources + 1) / 3;
+        }
+    }
+    return all;
+}
+
+void expect_moves(const group_moves& said, algorithm::generator emit, const group& g) {
+    const moved real = by_program(emit, g);
+    const auto whole = static_cast<double>(g.whole().count());
+    std::map<std::pair<int, int>, double> sent;
+    for (const group_message& m : said.messages)
+        for (int turn = 0; turn < (said.circulant ? g.size() : 1); ++turn)
+            sent[{wrap(m.from + turn, g.size()), wrap(m.to + turn, g.size())}] += m.part * m.times * whole;
+    ASSERT_EQ(sent.size(), real.sent.size());
+    for (const auto& [ends, count] : real.sent) EXPECT_NEAR(sent[ends], count, 1e-9);
+    for (int i = 0; i < g.size(); ++i)
+        EXPECT_NEAR(said.reduced_by(i) * whole, real.reduced[static_cast<std::size_t>(i)], 1e-9);
+}
 
 using orders = std::vector<std::vector<int>>;
 
@@ -46,53 +88,38 @@ TEST(node_rings, every_position_sends_to_another_node_once) {
     EXPECT_EQ(enters, std::vector<int>(16, 1));
 }
 
-// Parts of the vector by sender and receiver, and what each position adds to others.
-struct moved {
-    std::map<std::pair<int, int>, double> sent;
-    std::vector<double> reduced;
-};
-
-moved by_program(algorithm::generator emit, const std::vector<int>& nodes) {
-    const int size = static_cast<int>(nodes.size());
-    std::vector<range> shards;
-    for (int i = 0; i < size; ++i) shards.push_back({12 * i, 12 * i + 12});
-    const group g = group::numbered(size).with_shards(shards).with_nodes(nodes);
-    moved all{{}, std::vector<double>(nodes.size())};
-    for (int position = 0; position < size; ++position) {
-        builder out(position, size, collective::allreduce, 12 * size);
-        emit(out, g.seen_from(position));
-        for (const instr& i : out.finish().instrs) {
-            const auto part = [&](const operand& o) { return static_cast<double>(o.part.count()) / (12.0 * size); };
-            if (i.what == action::send) all.sent[{position, i.peer}] += part(i.src);
-            if (i.what == action::recv_reduce) all.reduced[static_cast<std::size_t>(position)] += part(i.dst);
-        }
-    }
-    return all;
-}
-
-TEST(node_rings, patterns_are_what_programs_do) {
+// What prices read off programs whose equal steps are written once is what whole programs do.
+TEST(node_rings, moves_are_what_programs_do) {
     const algorithm& rings = *find_algorithm("rings");
     for (const std::vector<int>& nodes : {std::vector{0, 0, 1, 1}, std::vector{0, 0, 0, 1, 1, 1},
                                           std::vector{0, 0, 0, 0, 1, 1}, std::vector{0, 1, 2}, std::vector{0, 0, 0}})
         for (const mode how : {mode::scatter, mode::root})
             for (const bool down : {false, true}) {
+                const int size = static_cast<int>(nodes.size());
+                const group g = shards_of(std::vector(nodes.size(), 12)).with_nodes(nodes);
                 const algorithm::generator emit = down ? rings.down(how) : rings.up(how);
-                const moved real = by_program(emit, nodes);
-                pattern_book patterns;
-                const pattern& said =
-                    patterns.of(rings, emit, {.size = static_cast<int>(nodes.size()), .nodes = nodes});
-                std::map<std::pair<int, int>, double> sent;
-                int startups = 0;
-                for (const exchange& e : said.exchanges) {
-                    startups += e.startups;
-                    for (const exchange::message& m : e.messages) sent[{m.from, m.to}] += m.part * e.times;
-                }
-                EXPECT_EQ(startups, static_cast<int>(nodes.size()) - 1);
-                ASSERT_EQ(sent.size(), real.sent.size());
-                for (const auto& [ends, part] : real.sent) EXPECT_NEAR(sent[ends], part, 1e-9);
-                ASSERT_EQ(said.reduced.size(), nodes.size());
-                for (std::size_t i = 0; i < nodes.size(); ++i) EXPECT_NEAR(said.reduced[i], real.reduced[i], 1e-9);
+                expect_moves(read_programs(g, {emit, size - 1, false}, size), emit, g);
             }
+}
+
+// So it is of other algorithms: of equal shards and of others, and where one position is read for all.
+TEST(group_messages, are_what_programs_do) {
+    for (const algorithm& a : algorithms())
+        for (const int size : {2, 3, 5, 8, 11})
+            for (const bool equal : {true, false})
+                for (const bool large : {false, true})
+                    for (const mode how : {mode::scatter, mode::root, mode::replicate})
+                        for (const algorithm::generator emit : {a.up(how), a.down(how)}) {
+                            if (emit == nullptr) continue;
+                            std::vector<int> counts(static_cast<std::size_t>(size), 12);
+                            if (!equal) counts.back() = 24, counts.front() = 0;
+                            const group g = shards_of(counts);
+                            SCOPED_TRACE(a.name);
+                            const group_moves said = read_programs(g, {emit, size, false}, large ? 1 : size);
+                            EXPECT_TRUE(!said.circulant || (large && equal && how != mode::root));
+                            EXPECT_TRUE(said.circulant || a.name != "ring" || !large || !equal);
+                            expect_moves(said, emit, g);
+                        }
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "planner/pipeline.hpp"
+#include "planner/price.hpp"
 
 namespace terrace::detail::test::pipeline_test {
 namespace {

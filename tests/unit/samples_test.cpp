@@ -1,6 +1,5 @@
 // Ranks that stand for all others.
 
-#include <memory>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -44,8 +43,7 @@ TEST(samples, samples_speak_for_all_ranks) {
         double ranks = 0;
         for (const double w : few.weights()) ranks += w;
         EXPECT_EQ(ranks, h.ranks());
-        const auto patterns = std::make_shared<pattern_book>();
-        pricer sampled(h, patterns, 0), exact(h, patterns, h.ranks());
+        pricer sampled(h, 0), exact(h, h.ranks());
         for (const collective what : all_collectives)
             for (const candidate& c : candidates(h, what)) {
                 const price one = sampled.price_stages(c.stages, what), other = exact.price_stages(c.stages, what);

@@ -108,7 +108,7 @@ levels:
             self.assertRegex(self.terrace("verify", "r.txt", status=2), r"r\.txt:[0-9]+:1: ranks 2 behind 13: ")
 
     def test_verify_knows_a_file_by_its_beginning(self):
-        for form in "rankfile hostfile machinefile slurm torchrun openmpi-rules mpich intel-mpi nics simgrid".split():
+        for form in "rankfile hostfile machinefile slurm torchrun openmpi-rules openmpi-han mpich intel-mpi nics simgrid".split():
             self.write("out", self.export(NicPlan.CLUSTER if form == "nics" else self.NAMED, form))
             says = self.terrace("verify", "out", "--plan", "p.yaml")
             self.assertRegex(says, "^out: .*, as p.yaml has it\nnot in " + form + ": ")

@@ -55,7 +55,7 @@ std::string meaning(std::string_view format, const std::string& text) {
     std::vector<std::string> lines;
     std::map<std::string, std::string> nics;
     for (std::string line : lines_in(text)) {
-        if (format == "openmpi-rules") line = line.substr(0, line.find('#'));
+        if (format.starts_with("openmpi-")) line = line.substr(0, line.find('#'));
         if (const std::size_t from = line.find_first_not_of(" \t"); from == line.npos || line[from] == '#') continue;
         line = std::regex_replace(line, std::regex(R"(\b0+(?=\d))"), "");
         if (format == "torchrun") line = std::regex_replace(line, std::regex("(--master-addr=\\S+ )\\S.*"), "$1...");
@@ -69,7 +69,7 @@ std::string meaning(std::string_view format, const std::string& text) {
         lines.push_back(fmt::format("{}", fmt::join(of_line, " ")));
     }
     if (format == "rankfile" || format == "intel-mpi") std::ranges::sort(lines);
-    return fmt::format("{}", fmt::join(lines, format == "openmpi-rules" ? " " : "\n"));
+    return fmt::format("{}", fmt::join(lines, format.starts_with("openmpi-") ? " " : "\n"));
 }
 
 TEST(plan_formats, a_file_that_means_something_else_is_refused_or_differs) {

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Open MPI and MPICH start ranks where exported orders say. In the place of ssh, hosts are here, each with its name.
+"""Open MPI and MPICH start ranks where exported orders say, and Open MPI 5 follows rules for `han`, if tools/install-deps
+has installed it. In the place of ssh, hosts are here, each with its name.
 
 usage: starts_test.py TERRACE SOURCE_ROOT
 """
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -13,7 +15,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cli"))
 sys.dont_write_bytecode = True
 
-from command import Command  # noqa: E402
+from command import ROOT, Command  # noqa: E402
 
 SSH = """#!/bin/sh
 while [ "${1#-}" != "$1" ]; do shift; done
@@ -29,6 +31,14 @@ levels:
 tree: [2, 1, 2]
 """
 HOSTS = ["tux9", "tux9", "tux1", "tux2", "tux2"]  # by rank
+BROADCAST = """import ctypes
+mpi = ctypes.CDLL("libmpi.so.40", ctypes.RTLD_GLOBAL)
+mpi.MPI_Init(None, None)
+byte, world = (ctypes.byref(ctypes.c_char.in_dll(mpi, f"ompi_mpi_{name}")) for name in ("byte", "comm_world"))
+for size in (1, 1 << 16, 1 << 22):
+    mpi.MPI_Bcast(ctypes.create_string_buffer(size), size, byte, 0, world)
+mpi.MPI_Finalize()
+"""
 ENVIRONMENT = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
@@ -61,6 +71,26 @@ class Starts(Command):
         self.start("mpirun.openmpi", *words)
         if os.cpu_count() > 1:  # one rank a core
             self.start("mpirun.openmpi", *words, "--rankfile", self.file("rankfile"), "-np", "5")
+
+    def test_open_mpi_5_says_that_it_follows_rules_for_han(self):
+        home = ROOT / "build-openmpi5/mpi"
+        if not (home / "bin/mpirun").exists():
+            self.skipTest("Open MPI 5 is missing (tools/install-deps --openmpi5)")
+        rules = self.file("openmpi-han")
+        words = {"coll_han_use_dynamic_file_rules": 1, "coll_han_dynamic_rules_filename": self.directory / rules,
+                 "coll_han_verbose": 80}
+        done = subprocess.run(
+            [home / "bin/mpirun", "--allow-run-as-root", "--prtemca", "plm_ssh_agent", self.directory / "ssh", "--hostfile",
+             self.file("hostfile"), *(str(w) for name, value in words.items() for w in ("--mca", name, value)),
+             sys.executable, "-c", BROADCAST], cwd=self.directory, env=ENVIRONMENT | {"LD_LIBRARY_PATH": str(home / "lib")},
+            text=True, stdin=subprocess.DEVNULL, timeout=60, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        count = re.search(r"(\d+) rules", self.terrace("verify", rules))[1]
+        self.assertIn(f"read {count} rules from {self.directory / rules}", done.stdout)
+        of_broadcast = re.search(r"# broadcast\n.*?\n5 \d+\n(.*?)\n6 1\n", self.read(rules), re.DOTALL)[1].splitlines()
+        for size in (1, 1 << 16, 1 << 22):
+            component = [line.split()[1] for line in of_broadcast if int(line.split()[0]) <= size][-1]
+            self.assertRegex(done.stdout, rf"for a {size} sized message\. Found a rule for collective 7 .* for a 5 "
+                             rf"configuration size .*\({component}\)")
 
 
 if __name__ == "__main__":

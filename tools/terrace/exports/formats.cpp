@@ -35,6 +35,8 @@ constexpr std::array formats{
     export_format{"torchrun", "a torchrun line for each host", torchrun_lines, read_torchrun_lines, not_in_orders},
     export_format{"openmpi-rules", "rules for Open MPI: which of its algorithms for which message size", openmpi_rules,
                   read_openmpi_rules, not_in_rules},
+    export_format{"openmpi-han", "the same for Open MPI 5's component han: node by node, or over all ranks",
+                  openmpi_han, read_openmpi_han, not_in_rules},
     export_format{"mpich", "a JSON file for MPICH: node by node, or over all ranks, by message size",
                   mpich_compositions, read_mpich_compositions, not_in_rules, "\"collective="},
     export_format{"intel-mpi", "the same for Intel MPI, as variables to source", intel_variables, read_intel_variables,

@@ -108,6 +108,8 @@ std::string torchrun_lines(const plan_data& plan, const export_options&);
 plan_facts read_torchrun_lines(const named_text& file);
 std::string openmpi_rules(const plan_data& plan, const export_options&);
 plan_facts read_openmpi_rules(const named_text& file);
+std::string openmpi_han(const plan_data& plan, const export_options&);
+plan_facts read_openmpi_han(const named_text& file);
 std::string intel_variables(const plan_data& plan, const export_options&);
 plan_facts read_intel_variables(const named_text& file);
 std::string mpich_compositions(const plan_data& plan, const export_options&);

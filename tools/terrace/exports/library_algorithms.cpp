@@ -280,13 +280,13 @@ constexpr std::array algorithms_of_libraries{
     library_algorithm{"neighbour exchange", collective::allgather, neighbour_allgather, 0, 5},
     library_algorithm{"ring", collective::allgather, ring_allgather, 0, 4, 3},
     library_algorithm{.name = "over all ranks", .what = collective::allreduce, .steps = mpich_allreduce, .mpich = 2},
-    library_algorithm{"node by node", collective::allreduce, mpich_allreduce, 0, 0, 0, 1, mpich_reduce,
-                      mpich_broadcast},
+    library_algorithm{"node by node", collective::allreduce, mpich_allreduce, 0, 0, 0, 1, mpich_reduce, mpich_broadcast,
+                      1},
     library_algorithm{.name = "over all ranks", .what = collective::broadcast, .steps = mpich_broadcast, .mpich = 3},
-    library_algorithm{"node by node", collective::broadcast, mpich_broadcast, 0, 0, 0, 1, mpich_reduce,
-                      mpich_broadcast},
+    library_algorithm{"node by node", collective::broadcast, mpich_broadcast, 0, 0, 0, 1, mpich_reduce, mpich_broadcast,
+                      1},
     library_algorithm{.name = "over all ranks", .what = collective::reduce, .steps = mpich_reduce, .mpich = 3},
-    library_algorithm{"node by node", collective::reduce, mpich_reduce, 0, 0, 0, 1, mpich_reduce, mpich_broadcast},
+    library_algorithm{"node by node", collective::reduce, mpich_reduce, 0, 0, 0, 1, mpich_reduce, mpich_broadcast, 1},
 };
 
 // What Open MPI's component `tuned` runs by itself on at least so many ranks, from so many bytes on, by the numbers

@@ -39,6 +39,7 @@ struct library_algorithm {
     int intel = 0;             ///< as I_MPI_ADJUST_... takes it; 0: Intel MPI has none
     int mpich = 0;             ///< its composition: 1 alpha, 2 beta, 3 gamma; 0: MPICH has none
     library_steps reduce_inside = nullptr, broadcast_inside = nullptr;  ///< of nodes, if `steps` are between nodes
+    int han = 0;                                                        ///< 1: what Open MPI's component `han` comes to
 };
 
 /// All of them, by collective, the simplest first.

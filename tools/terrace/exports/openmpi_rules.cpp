@@ -1,6 +1,8 @@
-// Files of rules for Open MPI's component `tuned`: numbers, of which there are as many as a number before them says.
+// Files of rules for Open MPI's components `tuned` and `han`: numbers, of which there are as many as a number before
+// them says.
 // `#` begins a comment.
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <limits>
@@ -10,6 +12,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <terrace/error.hpp>
 
@@ -35,24 +38,30 @@ struct number_kind {
 };
 constexpr std::array kinds{number_kind{"collective", 21}, number_kind{"ranks", any_int, true},
                            number_kind{"message size", any_size, true}};
+constexpr std::array kinds_of_han{number_kind{"collective", 21}, number_kind{"topological level", 2},
+                                  number_kind{"ranks", any_int, true}, number_kind{"message size", any_size, true}};
+constexpr std::array<std::string_view, 7> components{"self", "basic", "libnbc", "tuned", "sm", "adapt", "han"};
 
 // By collective: how many algorithms the component `tuned` has, in Open MPI 4.1.
 constexpr std::array<int, 22> most_algorithm{6, 5, 6, 5, 2, 0, 6, 9, 2, 3, 0, 7, 4, 4, 2, 3};
 
 class rules_reader {
 public:
-    explicit rules_reader(const named_text& file) : file_(file) {}
+    rules_reader(const named_text& file, std::string_view component) : file_(file), component_(component) {}
 
     plan_facts read() {
-        read_set(kinds);
+        if (of_han()) read_set(kinds_of_han);
+        else read_set(kinds);
         if (find_next()) {
             number_ = next_;
             fail("more numbers than the counts before them say");
         }
-        return {fmt::format("{} rules for Open MPI's component tuned", rules_), std::move(numbers_), {}};
+        return {fmt::format("{} rules for Open MPI's component {}", rules_, component_), std::move(numbers_), {}};
     }
 
 private:
+    bool of_han() const { return component_ == "han"; }
+
     void read_set(std::span<const number_kind> left) {
         const number_kind& kind = left[0];
         const std::int64_t count = next(fmt::format("count of: {}", kind.name), 1, any_size);
@@ -61,6 +70,7 @@ private:
             const std::int64_t key = next(kind.name, 0, kind.most);
             if (kind.rises && key <= before)
                 fail(fmt::format("{} {} behind {}: they must rise", kind.name, key, before));
+            if (of_han() && kind.name == "ranks" && n == 0 && key != 1) fail("the first number of ranks must be 1");
             before = key;
             if (left.size() == kinds.size()) collective_ = static_cast<std::size_t>(key);
             if (left.size() > 1) read_set(left.subspan(1));
@@ -71,9 +81,19 @@ private:
     void read_rule(std::int64_t n, std::int64_t bytes) {
         if (n == 0 && bytes != 0) fail("the first message size must be 0");
         ++rules_;
+        if (of_han()) return read_component();
         next("algorithm", 0, most_algorithm[collective_]);
         next("fan", 0, any_int);
         next("segment", 0, any_int);
+    }
+
+    void read_component() {
+        find_next();
+        number_ = next_;
+        next_ = std::min(file_.text.size(), file_.text.find_first_of(" \t\r\n#", next_));
+        numbers_.push_back(file_.text.substr(number_, next_ - number_));
+        if (std::ranges::find(components, numbers_.back()) == components.end())
+            fail(fmt::format("no component of {}", fmt::join(components, ", ")));
     }
 
     // Goes to the next number; false at the end.
@@ -111,6 +131,7 @@ private:
     }
 
     const named_text& file_;
+    std::string_view component_;
     std::size_t next_ = 0, number_ = 0, line_begin_ = 0, collective_ = 0;
     int line_ = 1, rules_ = 0;
     std::vector<std::string> numbers_;  // with their names
@@ -135,6 +156,8 @@ std::string openmpi_rules_text(int ranks, const library_choices& choices) {
     return out;
 }
 
-plan_facts read_openmpi_rules(const named_text& file) { return rules_reader(file).read(); }
+plan_facts read_openmpi_rules(const named_text& file) { return rules_reader(file, "tuned").read(); }
+
+plan_facts read_openmpi_han(const named_text& file) { return rules_reader(file, "han").read(); }
 
 }  // namespace terrace::detail

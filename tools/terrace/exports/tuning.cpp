@@ -45,7 +45,7 @@ hierarchy with_late_ranks(hierarchy machine) {
 // bytes, and Open MPI changes its own choice at most once, so that what is worth it at both ends is so between them.
 // @param number the library's number of an algorithm; 0: it has none
 std::vector<library_choice> choices(const hierarchy& machine, collective what, int library_algorithm::*number) {
-    const bool knows_own = number == &library_algorithm::openmpi;
+    const bool knows_own = number == &library_algorithm::openmpi || number == &library_algorithm::han;
     std::vector<library_choice> made;
     for (std::int64_t bytes = smallest; bytes <= largest; bytes *= 2) {
         const std::array ends{bytes, 2 * bytes - 1};
@@ -246,6 +246,31 @@ plan_facts read_intel_variables(const named_text& file) {
         fmt::format("variables for Intel MPI on {} ranks: {} collectives, all sizes", ranks, found.size()), {}, {}};
     for (const auto& [what, lines] : found) made.lines.insert(made.lines.end(), lines.begin(), lines.end());
     return made;
+}
+
+// Rules of the component `han`, which Open MPI 5 asks first: node by node, or on to the component `tuned`. Other
+// numbers of ranks, and collectives that are not priced, stay with it.
+std::string openmpi_han(const plan_data& plan, const export_options&) {
+    check(plan.machine, "openmpi-han");
+    const int ranks = plan.machine.ranks();
+    library_choices found = all_choices(plan.machine, &library_algorithm::han);
+    found.erase(collective::allgather);
+    std::string out = fmt::format(
+        "# made by terrace export --to openmpi-han: {}, communicators of {} ranks\n"
+        "# mpirun --mca coll_han_use_dynamic_file_rules 1 --mca coll_han_dynamic_rules_filename FILE ...\n"
+        "{} # collectives\n",
+        plan.name, ranks, found.size());
+    for (const library_collective& c : library_collectives()) {
+        const auto of = found.find(c.what);
+        if (of == found.end()) continue;
+        out += fmt::format(
+            "{} # {}\n1 # topological level\n2 # all ranks\n3 # sizes of communicators\n1 1\n0 han\n{} {}\n", c.openmpi,
+            to_string(c.what), ranks, of->second.size());
+        for (const auto& [from, how] : of->second)
+            out += fmt::format("{} {}\n", from, how == nullptr ? "tuned" : "han");
+        out += fmt::format("{} 1\n0 han\n", ranks + 1);
+    }
+    return out;
 }
 
 std::string intel_variables(const plan_data& plan, const export_options&) {

@@ -12,7 +12,7 @@
 #include <terrace/mpi.hpp>
 #include <terrace/nccl.hpp>
 
-#include "api/creation/device.hpp"
+#include "api/core.hpp"
 #include "api/device/stager.hpp"
 #include "base/element_types.hpp"
 #include "bench/device/gpu.hpp"
@@ -40,7 +40,8 @@ public:
     bool in_place() const noexcept override { return !row_of(of_.what).exchange; }
     bench::description describe(std::int64_t bytes) const override { return bench::describe(plan_, of_.what, bytes); }
     void run(std::span<const call> calls) override {
-        for (const call& c : calls) enqueue(core_of(comm_), shape_of(of_, c.count), input_of(of_, c), c.recv, stream_);
+        for (const call& c : calls)
+            enqueue(core_of(comm_), {shape_of(of_, c.count), {input_of(of_, c), c.recv}}, stream_);
     }
     void settle() override { nccl::synchronize(comm_); }
 

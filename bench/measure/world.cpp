@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/index.hpp"
-#include "transport/agreement.hpp"
+#include "transport/team.hpp"
 
 namespace terrace::detail::bench {
 

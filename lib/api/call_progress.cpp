@@ -31,11 +31,7 @@ void call_progress::start_thread() {
     const bool from_any = with_.o.threads == options::threading::any;
     if (!with_.o.progress_thread && !from_any) return;
     std::optional<int> core;
-    if (with_.o.progress_thread) {
-        const std::vector<int> nodes = with_.net.ranks().nodes();
-        const auto me = nodes.begin() + with_.net.rank();
-        core = static_cast<int>(std::count(nodes.begin(), me, *me));
-    }
+    if (with_.o.progress_thread) core = with_.net.ranks().place_on_node();
     const auto there = [this] {
         return !callbacks_.empty() || (with_.o.progress_thread && !is_quiet() && !with_.failure.is_broken());
     };
@@ -108,9 +104,10 @@ void call_progress::wait(std::uint64_t call) {
     auto held = hold();
     const at_end then_call_back([&] { call_back(held); });
     expect_begun(call);
-    const bool is_timed = with_.times && with_.times->wait_begins(call);
+    call_times* const times = with_.reports.times();
+    const bool is_timed = times != nullptr && times->wait_begins(call);
     if (!done(call)) finish(held, call);
-    if (is_timed) with_.times->complete();
+    if (is_timed) times->complete();
     conclude(call);
 }
 

@@ -19,17 +19,14 @@ namespace terrace::detail {
 class call_progress final : public calls_in_flight {
 public:
     /// What it moves along. All must outlive it.
-    struct parts {
+    struct parts : wait_monitor::subject {
         endpoint& net;
-        engine& running;
-        control_plane& control;
         call_admission& calls;
         failure_state& failure;
         const options& o;
-        call_times* times;  ///< null: nobody asks
     };
 
-    call_progress(const parts& with, const wait_monitor::subject& of) : with_(with), monitor_(of, with.o) {}
+    explicit call_progress(const parts& with) : with_(with), monitor_(with, with.o) {}
 
     /// Starts its thread, where options ask for one. Collective. @throws usage_error if there cannot be a thread
     void start_thread();

@@ -7,7 +7,6 @@
 
 #include "api/core.hpp"
 #include "api/parts.hpp"
-#include "calls/call_shapes.hpp"
 #include "plan/predicted_time.hpp"
 
 namespace terrace {
@@ -24,36 +23,36 @@ int communicator::size() const noexcept { return core_->net().size(); }
 
 request communicator::allreduce_async(const void* send, void* recv, std::int64_t count, element_type type,
                                       reduction op) {
-    return core_->start(reduction_of(collective::allreduce, count, type, op), send, recv, op.factor());
+    return core_->start({reduction_of(collective::allreduce, count, type, op), {send, recv}, op.factor()});
 }
 
 request communicator::allreduce_async(const void* send, void* recv, std::int64_t count, element_type type,
                                       void* rounding_errors) {
-    return core_->start(reduction_of(collective::allreduce, count, type, reduce_op::sum), send, recv, 1,
-                        rounding_errors);
+    return core_->start(
+        {reduction_of(collective::allreduce, count, type, reduce_op::sum), {send, recv, rounding_errors}});
 }
 
 request communicator::reduce_scatter_async(const void* send, void* recv, std::int64_t count, element_type type,
                                            reduction op) {
-    return core_->start(reduction_of(collective::reduce_scatter, count, type, op), send, recv, op.factor());
+    return core_->start({reduction_of(collective::reduce_scatter, count, type, op), {send, recv}, op.factor()});
 }
 
 request communicator::reduce_scatter_async(const void* send, void* recv, std::span<const std::int64_t> counts,
                                            element_type type, reduction op) {
-    return core_->start(reduction_of(collective::reduce_scatter, counts, type, op), send, recv, op.factor());
+    return core_->start({reduction_of(collective::reduce_scatter, counts, type, op), {send, recv}, op.factor()});
 }
 
 request communicator::allgather_async(const void* send, void* recv, std::int64_t count, element_type type) {
-    return core_->start(transfer_of(collective::allgather, count, type), send, recv);
+    return core_->start({transfer_of(collective::allgather, count, type), {send, recv}});
 }
 
 request communicator::allgather_async(const void* send, void* recv, std::span<const std::int64_t> counts,
                                       element_type type) {
-    return core_->start(transfer_of(collective::allgather, counts, type), send, recv);
+    return core_->start({transfer_of(collective::allgather, counts, type), {send, recv}});
 }
 
 request communicator::alltoall_async(const void* send, void* recv, std::int64_t count, element_type type) {
-    return core_->start(transfer_of(collective::alltoall, count, type), send, recv);
+    return core_->start({transfer_of(collective::alltoall, count, type), {send, recv}});
 }
 
 request communicator::alltoallv_async(const void* send, std::span<const std::int64_t> send_counts, void* recv,
@@ -64,12 +63,12 @@ request communicator::alltoallv_async(const void* send, std::span<const std::int
 }
 
 request communicator::gather_async(const void* send, void* recv, std::int64_t count, element_type type, int root) {
-    return core_->start(transfer_of(collective::gather, count, type, root), send, recv);
+    return core_->start({transfer_of(collective::gather, count, type, root), {send, recv}});
 }
 
 request communicator::gather_async(const void* send, void* recv, std::span<const std::int64_t> counts,
                                    element_type type, int root) {
-    return core_->start(transfer_of(collective::gather, counts, type, root), send, recv);
+    return core_->start({transfer_of(collective::gather, counts, type, root), {send, recv}});
 }
 
 request communicator::gatherv_async(const void* send, std::int64_t count, void* recv, std::int64_t capacity,
@@ -85,23 +84,23 @@ request communicator::scatterv_async(const void* send, std::span<const std::int6
 }
 
 request communicator::scatter_async(const void* send, void* recv, std::int64_t count, element_type type, int root) {
-    return core_->start(transfer_of(collective::scatter, count, type, root), send, recv);
+    return core_->start({transfer_of(collective::scatter, count, type, root), {send, recv}});
 }
 
 request communicator::scatter_async(const void* send, void* recv, std::span<const std::int64_t> counts,
                                     element_type type, int root) {
-    return core_->start(transfer_of(collective::scatter, counts, type, root), send, recv);
+    return core_->start({transfer_of(collective::scatter, counts, type, root), {send, recv}});
 }
 
-request communicator::barrier_async() { return core_->start(barrier_shape(), nullptr, nullptr); }
+request communicator::barrier_async() { return core_->start({barrier_shape()}); }
 
 request communicator::broadcast_async(void* data, std::int64_t count, element_type type, int root) {
-    return core_->start(transfer_of(collective::broadcast, count, type, root), data, data);
+    return core_->start({transfer_of(collective::broadcast, count, type, root), {data, data}});
 }
 
 request communicator::reduce_async(const void* send, void* recv, std::int64_t count, element_type type, int root,
                                    reduction op) {
-    return core_->start(reduction_of(collective::reduce, count, type, op, root), send, recv, op.factor());
+    return core_->start({reduction_of(collective::reduce, count, type, op, root), {send, recv}, op.factor()});
 }
 
 void communicator::group_start() { core_->group_start(); }
@@ -140,8 +139,7 @@ void communicator::expect_equal(const char* call, std::int64_t send, std::int64_
 void communicator::expect_blocks(const char* call, std::int64_t all, std::int64_t own, const block_names& names) const {
     if (all != own * size())
         throw usage_error(
-            fmt::format("{0}: {1} has {2} elements and {3} has {4}; on {5} ranks {1} requires {5} times "
-                        "as many as {3}",
+            fmt::format("{0}: {1} has {2} elements and {3} has {4}; on {5} ranks {1} requires {5} times as many as {3}",
                         call, names.all, all, names.own, own, size()));
 }
 

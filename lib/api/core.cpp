@@ -1,8 +1,6 @@
 #include "api/core.hpp"
 
 #include <chrono>
-#include <string>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -10,6 +8,8 @@
 
 #include "api/creation/connect.hpp"
 #include "api/plan_follower.hpp"
+#include "base/element_types.hpp"
+#include "base/index.hpp"
 #include "base/keep_for_ever.hpp"
 #include "base/units.hpp"
 #include "plan/wire_limit.hpp"
@@ -39,8 +39,7 @@ void expect_one_rounding(const options& o) {
     if (o.reproducible && o.rounds_on_wire)
         throw usage_error(
             "options::reproducible and options::rounds_on_wire contradict each other: bits that are rounded on the "
-            "wire depend on the "
-            "plan; switch one of them off");
+            "wire depend on the plan; switch one of them off");
     if (o.adapt == options::adapting::on && o.rounds_on_wire)
         throw usage_error(
             "options::adapt and options::rounds_on_wire contradict each other: what is rounded depends on the plan; "
@@ -120,12 +119,8 @@ communicator_core::communicator_core(planned_ranks with, options o, std::optiona
     failure_.at_failure = [this] {
         if (calls_->device()) calls_->device()->abandon();
     };
-    progress_ = std::make_unique<call_progress>(
-        call_progress::parts{*net_, *running_, *control_, *calls_, failure_, options_, reports_.times()},
-        wait_monitor::subject{*control_, *running_, calls_->groups(), reports_.events(), ranks_,
-                              [this] { reports_.write_statistics(*running_); },
-                              [this] { reports_.write_metrics(*running_, false); },
-                              [this] { reports_.look_at_links(*running_); }});
+    progress_ = std::make_unique<call_progress>(call_progress::parts{
+        {*control_, *running_, calls_->groups(), reports_, ranks_}, *net_, *calls_, failure_, options_});
     if (device) calls_->use_device(*device, most_lanes(data_of(plan_)));
     on_all_ranks(ranks_.callers, net_->ranks(), [&] {
         progress_->start_thread();  // first: all ranks tell each other where they are
@@ -154,11 +149,10 @@ communicator_core::~communicator_core() {
     }
 }
 
-request communicator_core::start(const call_shape& call, const void* send, void* recv, double factor,
-                                 void* rounding_errors) {
+request communicator_core::start(const full_call& c) {
     const auto held = hold();
-    calls_->expect_unbroken(name_of(call));
-    return calls_->start(call, {send, recv, rounding_errors}, factor);
+    calls_->expect_unbroken(name_of(c.shape));
+    return calls_->start(c);
 }
 
 request communicator_core::start(const uneven_blocks& b) {
@@ -207,6 +201,43 @@ void communicator_core::set_timeout(std::chrono::duration<double> timeout) {
 
 std::string communicator_core::transports() const {
     return calls_->device() ? fmt::format("{}; {}", net_->name(), calls_->device()->name()) : net_->name();
+}
+
+// ---- messages
+
+void communicator_core::expect_message(const char* what, const void* memory, std::int64_t count, int rank, int tag,
+                                       bool any) const {
+    calls_->expect_unbroken(what);
+    std::string objection;
+    if (count < 0) objection = fmt::format("count is {}; it must not be negative", count);
+    else if (memory == nullptr && count > 0) objection = fmt::format("the buffer is null, but count is {}", count);
+    else if (tag < 0) objection = fmt::format("tag is {}; it must not be negative", tag);
+    else if ((rank < 0 || rank >= net_->size()) && !(any && rank == any_source))
+        objection = fmt::format("rank is {}, but ranks are 0 to {}{}", rank, net_->size() - 1,
+                                any                  ? ", or any_source"
+                                : rank == any_source ? "; a send has one receiver"
+                                                     : "");
+    else if (calls_->device() && calls_->device()->holds(memory))
+        objection =
+            "the buffer is on a device, and NCCL has no tags and no receive from any source; pass memory of the host";
+    if (!objection.empty()) throw usage_error(fmt::format("{}: {}", what, objection));
+}
+
+request communicator_core::send(const void* from, std::int64_t count, element_type type, int rank, int tag) {
+    const auto held = hold();
+    expect_message("send", from, count, rank, tag, false);
+    const std::size_t bytes = static_cast<std::size_t>(count) * size_of(type);
+    return progress_->message_begun(
+        control_->messages.send({position_of(rank, ranks_.callers), tag, type, bytes}, from));
+}
+
+request communicator_core::recv(void* to, std::int64_t count, element_type type, int source, int tag,
+                                received* result) {
+    const auto held = hold();
+    expect_message("recv", to, count, source, tag, true);
+    const std::size_t bytes = static_cast<std::size_t>(count) * size_of(type);
+    const int from = source == any_source ? any_source : position_of(source, ranks_.callers);
+    return progress_->message_begun(control_->messages.recv({from, tag, type, bytes}, to, result));
 }
 
 }  // namespace terrace::detail

@@ -31,11 +31,8 @@ public:
     ~communicator_core();
 
     /// Starts a call, whose buffers may be on the host or on the device.
-    /// @param factor of this rank's elements, of premul_sum
-    /// @param rounding_errors communicator::allreduce_async; null: nobody asks
     /// @returns a request that is complete if the call is complete already
-    request start(const call_shape& call, const void* send, void* recv, double factor = 1,
-                  void* rounding_errors = nullptr);
+    request start(const full_call& c);
     /// Starts an alltoallv, gatherv or scatterv.
     request start(const uneven_blocks& b);
     /// Starts a message. @param rank, source in the caller's numbering
@@ -98,5 +95,11 @@ communicator make_communicator(Arguments&&... arguments) {
 
 /// Returns the implementation of a communicator.
 inline communicator_core& core_of(communicator& comm) noexcept { return communicator_access::core(comm); }
+
+/// Lets device buffers be on a device: nccl::use_device. @param gpu null: of the module
+void use_device(communicator_core& on, int number, const gpu_runtime* gpu = nullptr);
+
+/// Enqueues a call of device buffers behind the work in `stream`, and returns.
+void enqueue(communicator_core& on, const full_call& c, CUstream_st* stream);
 
 }  // namespace terrace::detail

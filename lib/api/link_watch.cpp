@@ -9,7 +9,7 @@
 
 #include "base/index.hpp"
 #include "base/units.hpp"
-#include "transport/agreement.hpp"
+#include "transport/team.hpp"
 
 namespace terrace::detail {
 

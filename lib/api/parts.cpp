@@ -1,5 +1,7 @@
 #include "api/parts.hpp"
 
+#include <algorithm>
+#include <exception>
 #include <limits>
 #include <new>
 #include <utility>
@@ -8,10 +10,24 @@
 
 #include "api/creation/auto_plan.hpp"
 #include "api/creation/connect.hpp"
+#include "base/index.hpp"
 
 namespace terrace::detail {
 
 namespace {
+
+// @param members by rank of the plan, as in `ranks`   @param new_rank of this process, for callers
+// @param watched returns who watches a connection of them
+template <class Watch>
+std::unique_ptr<communicator_core> made_of(communicator_core& from, const std::vector<int>& members, team ranks,
+                                           int new_rank, Watch watched) {
+    const plan p = plan_part(data_of(from.planned()), members, ranks);
+    const connection& old = from.net().base();
+    connection by{old.net, old.memory, std::move(ranks), nullptr, old.interfaces};
+    by.watch = watched(by);
+    return std::make_unique<communicator_core>(planned_ranks{p, std::move(by), new_rank}, from.settings(),
+                                               from.calls().device_in_use());
+}
 
 std::unique_ptr<communicator_core> part_of(communicator_core& from, int color, int key) {
     struct choice {
@@ -23,18 +39,75 @@ std::unique_ptr<communicator_core> part_of(communicator_core& from, int color, i
     from.net().ranks().gather_all(&mine, all.data(), sizeof mine);
     std::optional<team> part = from.net().ranks().split(color, 0);
     if (!part) return nullptr;
-    std::vector<int> members;  // by rank of the plan, as in `part`
-    int new_rank = 0;          // members that the caller's numbering puts before this rank
+    std::vector<int> members;
+    int new_rank = 0;  // members that the caller's numbering puts before this rank
     for (std::size_t r = 0; r < all.size(); ++r) {
         if (all[r].color != color) continue;
         members.push_back(static_cast<int>(r));
         new_rank += std::pair(all[r].key, callers_rank[r]) < std::pair(key, from.ranks().own);
     }
-    const plan p = plan_part(data_of(from.planned()), members, *part);
-    const connection& by = from.net().base();
-    return std::make_unique<communicator_core>(
-        planned_ranks{p, {by.net, by.memory, std::move(*part), by.watch, by.interfaces}, new_rank}, from.settings(),
-        from.calls().device_in_use());
+    return made_of(from, members, std::move(*part), new_rank, [&](connection&) { return from.net().base().watch; });
+}
+
+// A rank has failed while survivors create a communicator.
+struct interrupted {};
+
+void agree_on_survivors(communicator_core& from) {
+    failure_watch& failures = from.control().membership;
+    control_router& router = from.control().router;
+    const auto timeout = from.settings().timeout;
+    const auto begin = std::chrono::steady_clock::now();
+    failures.agree_anew();
+    for (router.receive(); !failures.look_anew(); router.receive()) {
+        from.net().wire().idle();
+        if (timeout.count() <= 0 || std::chrono::steady_clock::now() - begin < timeout) continue;
+        std::vector<int> missing;
+        for (const int r : failures.silent()) missing.push_back(from.ranks().callers[at(r)]);
+        std::ranges::sort(missing);
+        throw timeout_error(
+            fmt::format("shrink: timed out after {} s (options::timeout), waiting for {}: all ranks that "
+                        "have not failed must call it",
+                        timeout.count(), ranks_named(missing, from.ranks().world)));
+    }
+}
+
+// More than half of the ranks, or half of them with the lowest: at most one part of a job that is cut in two.
+void expect_majority(communicator_core& from) {
+    const failed_ranks& failed = from.control().membership.verdict();
+    const int size = from.net().size(), left = size - static_cast<int>(failed.size());
+    const bool may = 2 * left > size || (2 * left == size && !failed.contains(0));
+    if (may && !failed.contains(from.net().rank())) return;
+    std::vector<int> ranks;
+    for (const failed_rank& f : from.control().membership.callers_failed()) ranks.push_back(f.rank);
+    throw partitioned_error(fmt::format(
+        "shrink: {} of {} ranks are left without {}, and another part of the job may go on: end this process", left,
+        size, ranks_named(ranks, from.ranks().world)));
+}
+
+std::unique_ptr<communicator_core> of_survivors(communicator_core& from) {
+    failure_watch& failures = from.control().membership;
+    std::vector<int> members;
+    int new_rank = 0;  // survivors that the caller's numbering puts before this rank
+    std::string name = "without";
+    for (int r = 0; r < from.net().size(); ++r) {
+        if (failures.verdict().contains(r)) {
+            name += fmt::format("-{}", r);
+            continue;
+        }
+        members.push_back(r);
+        new_rank += from.ranks().callers[at(r)] < from.ranks().own;
+    }
+    team survivors = from.net().ranks().part(members, name);
+    const auto look = std::make_shared<const wait_hook>([&] {
+        from.control().router.receive();
+        failures.look_anew();
+        if (failures.knows_more()) throw interrupted();
+    });
+    survivors.while_waiting(look);
+    return made_of(from, members, survivors, new_rank, [&](connection& by) {
+        failures.tell_network();
+        return watch_ranks(by, from.settings());
+    });
 }
 
 }  // namespace
@@ -69,6 +142,70 @@ std::unique_ptr<communicator_core> split_by_node(communicator_core& from, int ke
     from.end_calls_for("split_by_node");
     team& all = from.net().ranks();
     return part_of(from, all.nodes()[static_cast<std::size_t>(all.rank())], key);
+}
+
+// If one more fails while survivors create a communicator, that one is given up, on all of them, and they begin anew. A
+// rank that has its communicator waits until all have theirs.
+std::unique_ptr<communicator_core> shrink(communicator_core& from) {
+    const auto held = from.hold();
+    failure_watch& failures = from.control().membership;
+    if (const std::string& why = from.net().base().net->traits().no_survivors; !why.empty())
+        throw usage_error("shrink: " + why);
+    if (failures.verdict().empty()) throw usage_error("shrink: no rank has failed; call it after a rank_failed_error");
+    expect_majority(from);
+    if (!failures.take_all_agree()) agree_on_survivors(from);
+    while (true) {
+        expect_majority(from);
+        const failed_ranks without = failures.verdict();
+        std::unique_ptr<communicator_core> made;
+        std::exception_ptr trouble;
+        try {
+            made = of_survivors(from);
+        } catch (const interrupted&) {
+        } catch (...) {
+            trouble = std::current_exception();
+        }
+        agree_on_survivors(from);
+        if (failures.verdict() == without && trouble) std::rethrow_exception(trouble);
+        if (failures.verdict() == without && made) return made;
+        if (made) made->abort(creation_given_up);
+    }
+}
+
+// Ranks that have seen a failure outside of this may be in shrink() already: those agree once, and so do the ones here.
+bool all_make(communicator_core& from, const std::function<void(const std::function<void()>& look)>& make) {
+    failure_watch& failures = from.control().membership;
+    std::int32_t made = 1;
+    try {
+        const auto held = from.hold();
+        from.calls().expect_unbroken("a change of members");
+        make([&] {
+            from.control().router.receive();
+            if (failures.look([](int) { return false; }) || failures.knows_more()) throw interrupted();
+        });
+    } catch (const interrupted&) {
+        made = 0;
+    } catch (const error& e) {
+        made = 0;
+        if (from.settings().log)
+            from.settings().log(log_level::warn, fmt::format("a change of members failed: {}", e.what()));
+    }
+    try {
+        from.expect_no_group("a change of members");
+        from.start({reduction_of(collective::allreduce, 1, element_type::int32, reduce_op::min), {&made, &made}})
+            .wait();
+    } catch (const rank_failed_error&) {
+        made = 0;
+    }
+    const auto held = from.hold();
+    agree_on_survivors(from);
+    if (failures.verdict().empty()) {
+        failures.agree_anew();
+        return made == 1;
+    }
+    failures.note_all_agree();
+    from.failure().latch([&] { failures.raise({"a change of members"}); });
+    return false;
 }
 
 }  // namespace terrace::detail

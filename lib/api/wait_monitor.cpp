@@ -15,7 +15,7 @@
 #include <terrace/error.hpp>
 
 #include "base/index.hpp"
-#include "transport/agreement.hpp"
+#include "transport/team.hpp"
 
 namespace terrace::detail {
 
@@ -57,7 +57,7 @@ void wait_monitor::watch() {
         dump();
     }
     of_.running.follow_waits();
-    of_.watch_links();
+    watch_links();
     if (!options_.metrics_file.empty()) keep_metrics();
     const std::chrono::duration<double> waited =
         std::max({of_.control.call_order.age(), of_.running.age(), of_.control.messages.operations().age(),
@@ -77,7 +77,7 @@ void wait_monitor::keep_metrics() {
     if (now < metrics_due_ || of_.running.idle()) return;
     metrics_due_ = now + std::chrono::seconds(5);
     try {
-        of_.write_metrics();
+        of_.reports.write_metrics(of_.running, false);
     } catch (const std::exception& e) {
         if (options_.log) options_.log(log_level::warn, e.what());
     }
@@ -132,9 +132,9 @@ void wait_monitor::dump() const {
             lines.push_back(fmt::format("in the end: rank {}, which does not answer", end));
         const std::string name = fmt::format("{}.{}.json", options_.dump_file.string(), of_.ranks.own);
         std::ofstream out(name);
-        if (!(out << of_.events.dump(lines) << std::flush))
+        if (!(out << of_.reports.events().dump(lines) << std::flush))
             throw input_error(name, 0, 0, "cannot be written; name another file");
-        of_.write_statistics();
+        of_.reports.write_statistics(of_.running);
     } catch (const std::exception& e) {
         if (options_.log) options_.log(log_level::warn, e.what());
     }

@@ -1,17 +1,14 @@
 #pragma once
 
 #include <chrono>
-#include <functional>
 #include <span>
 #include <string>
 
 #include <terrace/options.hpp>
 
-#include "api/rank_numbers.hpp"
+#include "api/call_reports.hpp"
 #include "calls/call_groups.hpp"
 #include "control/control_plane.hpp"
-#include "executor/engine.hpp"
-#include "executor/recorder.hpp"
 
 namespace terrace::detail {
 
@@ -24,9 +21,8 @@ public:
         control_plane& control;
         engine& running;
         call_groups& groups;
-        const recorder& events;
+        call_reports& reports;
         const rank_numbers& ranks;
-        std::function<void()> write_statistics = [] {}, write_metrics = [] {}, watch_links = [] {};
     };
 
     wait_monitor(const subject& of, const options& o);
@@ -39,7 +35,7 @@ public:
     /// rank waits for
     void watch();
     /// Sends and reads what ranks tell one another of links.
-    void watch_links() { of_.watch_links(); }
+    void watch_links() { of_.reports.look_at_links(of_.running); }
 
 private:
     waiting waits() const;

@@ -30,6 +30,9 @@ struct binding {
     std::string objection_to_wire(const call_shape& call) const;
     /// Returns the elements of the vector, or of all blocks together.
     std::int64_t elements_of(const call_shape& call) const;
+    std::int64_t bytes_of(const call_shape& call) const {
+        return elements_of(call) * static_cast<std::int64_t>(size_of(call.type));
+    }
     const rule& rule_of(const call_shape& call) const;
     /// Returns what the call runs by: the plan's rule. Blocks whose lengths are not agreed go straight to their ranks,
     /// skewed ones in one piece.

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <exception>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "control/call_order/signature.hpp"
 #include "executor/call_buffers.hpp"
@@ -30,11 +32,11 @@ enum class call_state : std::uint8_t {
                 ///< not lead here: they break the communicator (failure_state).
 };
 
-/// A call of its own, as ranks compare it, that another one consists of; with the caller's buffers.
-struct call_part {
-    call_shape call;
-    const void* send = nullptr;
-    void* recv = nullptr;
+/// A call with its buffers.
+struct full_call {
+    call_shape shape;
+    call_buffers buffers = {};
+    double factor = 1;  ///< of this rank's elements, of premul_sum
 };
 
 /// What is particular to a kind of call: how it begins, and what is left to do then.
@@ -49,32 +51,22 @@ public:
     virtual ~call_work() = default;
 
     /// Begins the call. Returns its number in the engine, 0 if it has nothing to run.
-    virtual std::uint64_t issue(call_runner& runner, const call_shape& call) = 0;
-    virtual rest left() const noexcept { return rest::nothing; }
-    /// Does what is left. Returns the part that comes next, if there is one. @throws usage_error
-    virtual std::optional<call_part> go_on() { return {}; }
-};
-
-/// A call with its buffers.
-class one_call final : public call_work {
-public:
-    /// @param factor of this rank's elements, of premul_sum
-    one_call(const call_buffers& b, double factor) noexcept : buffers_(b), factor_(factor) {}
-    std::uint64_t issue(call_runner& runner, const call_shape& call) override;
-
-private:
-    call_buffers buffers_;
-    double factor_;
+    virtual std::uint64_t issue(call_runner& runner, const full_call& c);
+    virtual rest left() const noexcept = 0;
+    /// Does what is left. Returns the part that comes next, if there is one: a call of its own, as ranks compare it.
+    /// @throws usage_error
+    virtual std::optional<full_call> go_on() = 0;
 };
 
 /// A call in the queue: call_state says which calls are there.
 class call {
 public:
+    /// @param work null: nothing is left to do once it has begun
     /// @param s `comparing` if call_check::start has begun to compare it
-    call(call_shape shape, std::unique_ptr<call_work> work, call_state s = call_state::queued)
-        : shape_(std::move(shape)), work_(std::move(work)), state_(s) {}
+    call(full_call c, std::unique_ptr<call_work> work, call_state s)
+        : what_(std::move(c)), work_(std::move(work)), state_(s) {}
 
-    const call_shape& shape() const noexcept { return shape_; }
+    const call_shape& shape() const noexcept { return what_.shape; }
     /// Lets it carry another call of `count` elements, which its work has taken, before it begins.
     void carry(std::int64_t count);
 
@@ -93,11 +85,61 @@ public:
 private:
     call_work::rest left() const noexcept { return work_ ? work_->left() : call_work::rest::nothing; }
 
-    call_shape shape_;
+    full_call what_;
     std::unique_ptr<call_work> work_;  // null where nothing is left
     call_state state_;
     std::uint64_t number_ = 0;  // in the engine, of the part that runs
     std::exception_ptr error_;
+};
+
+/// The calls that have to wait, and all uneven ones, by ticket: until they are over, and all requests have been told.
+/// All ranks begin them in one order, each once ranks have compared it.
+class call_queue {
+public:
+    /// All must outlive this.
+    call_queue(call_runner& runner, call_check& check, failure_state& failure)
+        : runner_(runner), check_(check), failure_(failure) {}
+
+    /// Adds a call, which begins once enqueue() has been called. Returns its ticket, from 1.
+    std::uint64_t add(full_call c, std::unique_ptr<call_work> work = {}, call_state s = call_state::queued);
+    /// Lets one more request ask for the call: close() is called as often.
+    void share(std::uint64_t ticket) noexcept { ++of(ticket).holders; }
+    call& operator[](std::uint64_t ticket) noexcept { return of(ticket).what; }
+    /// The call begins behind those that are in the order already.
+    void enqueue(std::uint64_t ticket) { waiting_.push_back(ticket); }
+
+    /// Returns true if no call waits to begin.
+    bool none_waits() const noexcept { return waiting_.empty(); }
+    /// Begins calls in their order, as far as they may. Whoever makes progress calls it, and end_complete().
+    /// @throws what breaks the communicator
+    void begin_waiting();
+    /// Ends calls that the engine has ended, where something is left to do.
+    void end_complete();
+
+    /// Returns true if the call is over.
+    bool done(std::uint64_t ticket) const noexcept {
+        return ticket < first_ || entries_[ticket - first_].what.is_complete(runner_);
+    }
+    /// Says that a request asks no more. Returns why the call has failed, or null.
+    std::exception_ptr close(std::uint64_t ticket);
+    /// Keeps all calls for the rest of the process: the network may still work on their memory.
+    void keep_for_ever();
+
+private:
+    struct entry {
+        call what;
+        int holders = 1;  // requests
+    };
+    entry& of(std::uint64_t ticket) noexcept { return entries_[ticket - first_]; }
+    void forget();
+
+    call_runner& runner_;
+    call_check& check_;
+    failure_state& failure_;
+    std::uint64_t first_ = 1;
+    std::deque<entry> entries_;          // from ticket first_ on
+    std::deque<std::uint64_t> waiting_;  // in the order in which they begin
+    std::vector<std::uint64_t> ending_;  // that run and have an end
 };
 
 }  // namespace terrace::detail

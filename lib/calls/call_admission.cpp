@@ -1,7 +1,6 @@
 #include "calls/call_admission.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -9,8 +8,8 @@ namespace terrace::detail {
 
 namespace {
 
-call_piece piece_of(const call_shape& call, const call_buffers& b) {
-    return {static_cast<const std::byte*>(b.send), static_cast<std::byte*>(b.recv), call.count};
+call_piece piece_of(const full_call& c) {
+    return {static_cast<const std::byte*>(c.buffers.send), static_cast<std::byte*>(c.buffers.recv), c.shape.count};
 }
 
 }  // namespace
@@ -22,48 +21,45 @@ call_admission::call_admission(const parts& with)
       groups_(with.runs.o.threads == options::threading::any) {}
 
 // Calls of a group that has others of their kind join these at once.
-request call_admission::start(const call_shape& call, const call_buffers& b, double factor) {
+request call_admission::start(const full_call& c) {
+    const auto& [call, b, factor] = c;
     open_group* group = groups_.own();
     if (group != nullptr && !on_device_ && !with_.runs.o.rounds_on_wire && are_right_buffers(call, b.send, b.recv))
-        if (const std::uint64_t ticket = join_group(*group, call, b)) return request_for(ticket);
+        if (const std::uint64_t ticket = join_group(*group, c)) return request_for(ticket);
     if (on_device_ && on_device_->holds(call, runner_.rank(), b.send, b.recv)) {
-        const std::uint64_t number = enqueue(call, b.send, b.recv, on_device_->own_stream(), factor);
+        const std::uint64_t number = enqueue(c, on_device_->own_stream());
         return number == 0 ? request{} : request_access::make(*on_device_, number);
     }
-    if (std::string wrong = runner_.objection_to(call, b.send, b.recv); !wrong.empty()) {
+    if (const std::string wrong = runner_.objection_to(c); !wrong.empty()) {
         if (group != nullptr && group->number) throw refusal_of(call, wrong);  // it is not this call's turn
-        check(call, signature_of(call), b.send, b.recv, std::move(wrong));
+        meet(call, wrong);
     }
-    if (group != nullptr) return add_to_group(*group, call, b, factor);
+    if (group != nullptr) return add_to_group(*group, c);
     const bool is_next = queue_.none_waits() && runner_.follow_plan();
-    call_runner::programs::entry* found = runner_.find_idle(call, b.send, b.recv);
+    call_runner::programs::entry* found = runner_.find_idle(c);
     const std::uint64_t signature = found != nullptr ? found->signature : signature_of(call);
     bool may_run = false;
-    with_.runs.failure.latch([&] { may_run = is_next && with_.runs.call_order.start(call, signature); });
-    if (!may_run) return start_later(call, b, factor, is_next);
+    with_.runs.failure.latch([&] { may_run = is_next && with_.runs.call_order.start(c.shape, signature); });
+    if (!may_run) return start_later(c, is_next);
     if (with_.times) with_.times->begin();
     const std::uint64_t number = runner_.issue(call, b, factor, found);
     if (with_.times && !call.is_barrier && !row_of(call.what).has_root() && !call.has_own_lengths())
-        with_.times->started(number, call.what,
-                             with_.runs.bound.elements_of(call) * static_cast<std::int64_t>(size_of(call.type)));
+        with_.times->started(number, call.what, with_.runs.bound.bytes_of(call));
     return number == 0 ? request{} : with_.requests(number);
 }
 
-request call_admission::start_later(const call_shape& call, const call_buffers& b, double factor, bool is_compared) {
-    const std::uint64_t ticket = queue_.add(call, std::make_unique<one_call>(b, factor),
-                                            is_compared ? call_state::comparing : call_state::queued);
+request call_admission::start_later(const full_call& c, bool is_compared) {
+    const std::uint64_t ticket = queue_.add(c, {}, is_compared ? call_state::comparing : call_state::queued);
     queue_.enqueue(ticket);
     with_.wake();
     return request_for(ticket);
 }
 
-// A call that is wrong in itself takes part in the comparison as such. @throws its objection
-void call_admission::check(const call_shape& call, std::uint64_t signature, const void* send, const void* recv,
-                           std::string objection) {
-    if (objection.empty()) objection = runner_.objection_to(call, send, recv);
+// Compares a call at once. One that is wrong in itself takes part as such. @throws its objection
+void call_admission::meet(const call_shape& call, const std::string& objection) {
     with_.empty_queue();
     with_.runs.failure.latch([&] {
-        if (objection.empty()) with_.runs.call_order.start_and_wait(call, signature);
+        if (objection.empty()) with_.runs.call_order.start_and_wait(call, signature_of(call));
         else with_.runs.call_order.meet_refused(call, objection);
     });
     if (!objection.empty()) throw refusal_of(call, objection);
@@ -80,18 +76,17 @@ request call_admission::start(const uneven_blocks& b) {
         named.type = b.type;
     }
     open_group* group = groups_.own();
-    const auto refuse = [&](std::string why) {
+    const auto refuse = [&](const std::string& why) {
         if (group != nullptr && group->number) throw refusal_of(named, why);
-        check(named, signature_of(named), nullptr, nullptr, std::move(why));
+        meet(named, why);
     };
-    if (std::string why = objection_to(b, rank, ranks); !why.empty()) refuse(std::move(why));
+    if (const std::string why = objection_to(b, rank, ranks); !why.empty()) refuse(why);
     if (on_device_ && on_device_->holds(named, rank, b.send, b.recv))
         refuse("buffers are on the device; pass buffers of the host");
     std::unique_ptr<uneven_call> work = uneven_call::make(b, rank, ranks, runner_.way_of(b));
-    call_part first = work->first();
-    if (std::string why = runner_.objection_to(first.call, first.send, first.recv); !why.empty())
-        refuse(std::move(why));
-    const std::uint64_t ticket = queue_.add(std::move(first.call), std::move(work));
+    full_call first = work->first();
+    if (const std::string why = runner_.objection_to(first); !why.empty()) refuse(why);
+    const std::uint64_t ticket = queue_.add(std::move(first), std::move(work));
     if (group != nullptr) group->add(ticket, queue_[ticket], nullptr, ranks);
     else begin_in_order({ticket});
     return request_for(ticket);
@@ -112,25 +107,19 @@ void call_admission::begin_in_order(const std::vector<std::uint64_t>& calls) {
     with_.wake();
 }
 
-request call_admission::add_to_group(open_group& group, const call_shape& call, const call_buffers& b, double factor) {
-    if (const std::uint64_t joined = join_group(group, call, b)) return request_for(joined);
-    std::unique_ptr<call_work> work;
-    joined_calls* others_may_join = nullptr;
-    if (may_join(call, runner_.size())) {
-        auto joined = std::make_unique<joined_calls>(piece_of(call, b));
-        others_may_join = joined.get();
-        work = std::move(joined);
-    } else {
-        work = std::make_unique<one_call>(b, factor);
-    }
-    const std::uint64_t ticket = queue_.add(call, std::move(work));
+request call_admission::add_to_group(open_group& group, const full_call& c) {
+    if (const std::uint64_t joined = join_group(group, c)) return request_for(joined);
+    std::unique_ptr<joined_calls> work;
+    if (may_join(c.shape, runner_.size())) work = std::make_unique<joined_calls>(piece_of(c));
+    joined_calls* const others_may_join = work.get();
+    const std::uint64_t ticket = queue_.add(c, std::move(work));
     group.add(ticket, queue_[ticket], others_may_join, runner_.size());
     return request_for(ticket);
 }
 
 // Returns the ticket of the calls that it is joined with, 0 where there are none.
-std::uint64_t call_admission::join_group(open_group& group, const call_shape& call, const call_buffers& b) {
-    const std::uint64_t ticket = group.join(call, piece_of(call, b), runner_.size());
+std::uint64_t call_admission::join_group(open_group& group, const full_call& c) {
+    const std::uint64_t ticket = group.join(c.shape, piece_of(c), runner_.size());
     if (ticket != 0) queue_.share(ticket);
     return ticket;
 }
@@ -169,21 +158,20 @@ device_calls& call_admission::device_for(std::string_view what) const {
                     what));
 }
 
-std::uint64_t call_admission::enqueue(const call_shape& call, const void* send, void* recv, CUstream_st* stream,
-                                      double factor) {
+std::uint64_t call_admission::enqueue(const full_call& c, CUstream_st* stream) {
     const binding& bound = with_.runs.bound;
-    const std::optional<std::uint64_t> known = on_device_->signature_of_known(call);
-    const std::uint64_t signature = known ? *known : signature_of(call);
-    std::string objection = on_device_->objection_to(call, stream);
+    const call_shape& call = c.shape;
     if (const open_group* group = groups_.own(); group != nullptr && group->number)
         throw refusal_of(call, "buffers are on the device; groups with numbers are for buffers of the host");
-    if (factor != 1) objection = fmt::format("factor {} is for buffers of the host; multiply before the call", factor);
+    std::string objection = on_device_->objection_to(call, stream);
+    if (c.factor != 1)
+        objection = fmt::format("factor {} is for buffers of the host; multiply before the call", c.factor);
     if (bound.uses_tree(call)) objection = "options::reproducible is for buffers of the host";
     if (bound.meets_wire_types(call)) objection = "options::rounds_on_wire is for buffers of the host";
-    check(call, signature, send, recv, std::move(objection));
+    meet(call, objection.empty() ? runner_.objection_to(c) : objection);
     if (bound.elements_of(call) == 0) return 0;
     std::uint64_t number = 0;
-    with_.runs.failure.latch([&] { number = on_device_->enqueue(call, signature, send, recv, stream); });
+    with_.runs.failure.latch([&] { number = on_device_->enqueue(c, stream); });
     return number;
 }
 

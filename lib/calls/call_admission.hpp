@@ -11,7 +11,6 @@
 #include <terrace/request.hpp>
 
 #include "calls/call_groups.hpp"
-#include "calls/call_queue.hpp"
 #include "calls/call_runner.hpp"
 #include "calls/call_times.hpp"
 #include "calls/device/device_calls.hpp"
@@ -34,8 +33,7 @@ public:
 
     explicit call_admission(const parts& with);
 
-    /// Starts a call. @param factor of this rank's elements, of premul_sum
-    request start(const call_shape& call, const call_buffers& b, double factor);
+    request start(const full_call& c);
     /// Starts an alltoallv, gatherv or scatterv.
     request start(const uneven_blocks& b);
     /// Ends the caller's group, and starts its calls.
@@ -56,7 +54,7 @@ public:
     device_calls& device_for(std::string_view what) const;
     void drop_device() noexcept { on_device_.reset(); }
     /// Enqueues a call of device buffers behind the work in `stream`. @returns its number; 0: there is nothing to do
-    std::uint64_t enqueue(const call_shape& call, const void* send, void* recv, CUstream_st* stream, double factor = 1);
+    std::uint64_t enqueue(const full_call& c, CUstream_st* stream);
 
     call_runner& runner() noexcept { return runner_; }
     call_queue& queue() noexcept { return queue_; }
@@ -66,11 +64,10 @@ public:
     static constexpr std::uint64_t ticket_bit = std::uint64_t{1} << 62;
 
 private:
-    void check(const call_shape& call, std::uint64_t signature, const void* send, const void* recv,
-               std::string objection);
-    request start_later(const call_shape& call, const call_buffers& b, double factor, bool is_compared);
-    request add_to_group(open_group& group, const call_shape& call, const call_buffers& b, double factor);
-    std::uint64_t join_group(open_group& group, const call_shape& call, const call_buffers& b);
+    void meet(const call_shape& call, const std::string& objection);
+    request start_later(const full_call& c, bool is_compared);
+    request add_to_group(open_group& group, const full_call& c);
+    std::uint64_t join_group(open_group& group, const full_call& c);
     void begin_in_order(const std::vector<std::uint64_t>& calls);
     request request_for(std::uint64_t ticket) const { return with_.requests(ticket | ticket_bit); }
 

@@ -43,9 +43,8 @@ void joined_calls::add(const call_piece& part) {
     parts_.push_back(part);
 }
 
-std::uint64_t joined_calls::issue(call_runner& runner, const call_shape& call) {
-    if (parts_.size() > 1) return begin_copied(runner, call);
-    return runner.issue(call, {parts_.front().given, parts_.front().result});
+std::uint64_t joined_calls::issue(call_runner& runner, const full_call& c) {
+    return parts_.size() > 1 ? begin_copied(runner, c.shape) : call_work::issue(runner, c);
 }
 
 // A call that carries others works on memory of its program, unless that takes pieces.
@@ -68,7 +67,7 @@ std::uint64_t joined_calls::begin_copied(call_runner& runner, const call_shape& 
     return number;
 }
 
-std::optional<call_part> joined_calls::go_on() {
+std::optional<full_call> joined_calls::go_on() {
     for_each_block(blocks_got_, [&](const call_piece& part, std::size_t there, std::size_t here, std::size_t bytes) {
         std::memcpy(part.result + there, recv_ + here, bytes);
     });

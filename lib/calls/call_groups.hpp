@@ -26,9 +26,9 @@ public:
     explicit joined_calls(const call_piece& first) : parts_{first} {}
     void add(const call_piece& part);
 
-    std::uint64_t issue(call_runner& runner, const call_shape& call) override;
+    std::uint64_t issue(call_runner& runner, const full_call& c) override;
     rest left() const noexcept override { return recv_ != nullptr ? rest::an_end : rest::nothing; }
-    std::optional<call_part> go_on() override;
+    std::optional<full_call> go_on() override;
 
 private:
     template <class Copy>

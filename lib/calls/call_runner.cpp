@@ -13,9 +13,9 @@
 
 namespace terrace::detail {
 
-std::string call_runner::objection_to(const call_shape& call, const void* send, const void* recv) const {
-    std::string wrong = detail::objection_to(call, rank(), size(), send, recv);
-    return wrong.empty() ? with_.bound.objection_to_wire(call) : wrong;
+std::string call_runner::objection_to(const full_call& c) const {
+    std::string wrong = detail::objection_to(c.shape, rank(), size(), c.buffers.send, c.buffers.recv);
+    return wrong.empty() ? with_.bound.objection_to_wire(c.shape) : wrong;
 }
 
 uneven_call::way call_runner::way_of(const uneven_blocks& b) const {
@@ -42,8 +42,7 @@ std::uint64_t call_runner::issue(const call_shape& call, call_buffers b, double 
     if (call.has_own_lengths()) b.layout = own_lengths{call.count, call.counts, call.received};
     found->last_call = with_.running.issue(found->run, b, with_.call_order.stamp());
     if (with_.events.keeps_everything())
-        with_.events.describe({found->last_call, call.what, call.type,
-                               with_.bound.elements_of(call) * static_cast<std::int64_t>(size_of(call.type))});
+        with_.events.describe({found->last_call, call.what, call.type, with_.bound.bytes_of(call)});
     const std::uint64_t number = found->last_call;
     begun_();
     return number;
@@ -119,7 +118,7 @@ program call_runner::bind(const call_shape& call, bool near) {
                     fmt::format("{} of {} {}: {}, {} lanes, {} chunks of {}", name_of(call), bound.elements_of(call),
                                 to_string(call.type), describe(bound.plan.machine, chosen.stages), lanes, chunks.chunks,
                                 std::max(full.count, tail.count)));
-    const std::int64_t bytes = bound.elements_of(call) * static_cast<std::int64_t>(size_of(call.type));
+    const std::int64_t bytes = bound.bytes_of(call);
     program made(std::move(full), std::move(tail),
                  {.element = size_of(call.type),
                   .reduce = find_reduce(call.type, call.op, widest_vectors(),
@@ -154,7 +153,7 @@ int call_runner::owners_of(const rule& r, const call_shape& call) const {
 // True for buffers so long that what is written has left the cache before anybody reads it.
 bool call_runner::streams(const call_shape& call) const {
     static const std::int64_t cache = std::max(sysconf(_SC_LEVEL3_CACHE_SIZE), sysconf(_SC_LEVEL2_CACHE_SIZE));
-    return cache > 0 && 2 * with_.bound.elements_of(call) * static_cast<std::int64_t>(size_of(call.type)) > cache;
+    return cache > 0 && 2 * with_.bound.bytes_of(call) > cache;
 }
 
 // ---- memory

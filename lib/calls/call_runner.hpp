@@ -47,7 +47,7 @@ public:
     bool done(std::uint64_t number) const noexcept { return with_.running.done(number); }
 
     /// Why the call is wrong in itself on this rank; empty if it is not.
-    std::string objection_to(const call_shape& call, const void* send, const void* recv) const;
+    std::string objection_to(const full_call& c) const;
     /// Returns how blocks go, by what all ranks know alike.
     uneven_call::way way_of(const uneven_blocks& b) const;
 
@@ -56,8 +56,8 @@ public:
     bool follow_plan();
 
     /// Returns an idle program for such calls, if there is one.
-    programs::entry* find_idle(const call_shape& call, const void* send, const void* recv) noexcept {
-        return find_idle(call, peers_reach(call, send, recv));
+    programs::entry* find_idle(const full_call& c) noexcept {
+        return find_idle(c.shape, peers_reach(c.shape, c.buffers.send, c.buffers.recv));
     }
     /// Returns an idle program for calls whose buffers peers do not reach.
     programs::entry& program_for(const call_shape& call) { return program_for(call, false); }

@@ -25,7 +25,7 @@ public:
 
     struct entry {
         call_shape shape;
-        std::uint64_t signature = 0;  ///< signature_of(shape)
+        std::uint64_t signature = 0;  ///< signature_of(shape), of calls of the host
         bool peers_reach_it = false;  ///< the program is for buffers that peers on the node can reach
         Program run;                  ///< the program
         std::uint64_t last_call = 0;  ///< number of the last call that ran it; 0: none yet
@@ -38,13 +38,8 @@ public:
     /// @param most_bytes of all programs
     explicit program_cache(std::size_t most_bytes) noexcept : most_bytes_(most_bytes) {}
 
-    /// Returns a program for calls of this shape; null if there is none.
-    const entry* find(const call_shape& shape) const noexcept {
-        const auto found = std::ranges::find(entries_, shape, &entry::shape);
-        return found == entries_.end() ? nullptr : &*found;
-    }
-
-    /// Returns one that `fits` is true of, and makes it the most recently used one.
+    /// Returns a program for calls of this shape that `fits` is true of, as the most recently used one; null: there is
+    /// none.
     template <class Predicate>
     entry* use(const call_shape& shape, Predicate fits) noexcept {
         const auto found = std::ranges::find_if(entries_, [&](const entry& e) { return e.shape == shape && fits(e); });

@@ -40,10 +40,9 @@ class slotted_call final : public uneven_call {
 public:
     slotted_call(const uneven_blocks& b, int rank, int ranks, bool filled)
         : uneven_call(b, rank, ranks), fills_(filled) {}
-    call_part first() override;
-    std::uint64_t issue(call_runner& runner, const call_shape& call) override;
+    full_call first() override;
     rest left() const noexcept override { return rest::an_end; }
-    std::optional<call_part> go_on() override;
+    std::optional<full_call> go_on() override;
 
 private:
     void pack();
@@ -57,9 +56,9 @@ private:
 class lengths_first_call final : public uneven_call {
 public:
     lengths_first_call(const uneven_blocks& b, int rank, int ranks) : uneven_call(b, rank, ranks) {}
-    call_part first() override;
+    full_call first() override;
     rest left() const noexcept override { return has_more_ ? rest::another_part : rest::an_end; }
-    std::optional<call_part> go_on() override;
+    std::optional<full_call> go_on() override;
 
 private:
     std::int64_t block_of_program() const;
@@ -90,13 +89,6 @@ std::unique_ptr<uneven_call> uneven_call::make(const uneven_blocks& b, int rank,
     return std::make_unique<slotted_call>(b, rank, ranks, w == way::filled_slots);
 }
 
-call_part uneven_call::next(call_part part) noexcept {
-    now_ = {part.send, part.recv};
-    return part;
-}
-
-std::uint64_t uneven_call::issue(call_runner& runner, const call_shape& call) { return runner.issue(call, now_); }
-
 // What ranks tell one another first: the length of a block; of an alltoall that of all blocks of the rank, too, of a
 // scatter what program there is for the longest one.
 call_shape uneven_call::lengths_of(const uneven_blocks& b) {
@@ -110,21 +102,16 @@ call_shape uneven_call::lengths_of(const uneven_blocks& b) {
 
 // ---- blocks behind their lengths
 
-call_part slotted_call::first() {
+full_call slotted_call::first() {
     pack();
-    return next({{.what = collective::alltoall,
-                  .count = slot_of(blocks_),
-                  .counts = {},
-                  .type = element_type::uint8,
-                  .part_of = name_of(blocks_)},
-                 out_.get(),
-                 in_.get()});
-}
-
-std::uint64_t slotted_call::issue(call_runner& runner, const call_shape& call) {
-    if (!fills_) return uneven_call::issue(runner, call);
-    now_.layout = filled_blocks{call.count, filled_};
-    return runner.issue(call, now_, 1, &runner.program_for(call));
+    full_call made{{.what = collective::alltoall,
+                    .count = slot_of(blocks_),
+                    .counts = {},
+                    .type = element_type::uint8,
+                    .part_of = name_of(blocks_)},
+                   {out_.get(), in_.get()}};
+    if (fills_) made.buffers.layout = filled_blocks{made.shape.count, filled_};
+    return made;
 }
 
 void slotted_call::pack() {
@@ -144,7 +131,7 @@ void slotted_call::pack() {
     }
 }
 
-std::optional<call_part> slotted_call::go_on() {
+std::optional<full_call> slotted_call::go_on() {
     const uneven_blocks& b = blocks_;
     const std::int64_t slot = slot_of(b);
     for (int r = 0; r < ranks_; ++r) std::memcpy(&b.recv_counts[at(r)], in_.get() + r * slot, length_bytes);
@@ -166,14 +153,14 @@ std::optional<call_part> slotted_call::go_on() {
 
 // ---- lengths first
 
-call_part lengths_first_call::first() {
-    const call_shape call = lengths_of(blocks_);
-    if (blocks_.what == collective::gather) return next({call, send_counts_.data(), blocks_.recv_counts.data()});
+full_call lengths_first_call::first() {
+    call_shape call = lengths_of(blocks_);
+    if (blocks_.what == collective::gather) return {std::move(call), {send_counts_.data(), blocks_.recv_counts.data()}};
     const bool scatters = blocks_.what == collective::scatter;
     const std::int64_t second = scatters ? block_of_program() : sum_of(send_counts_);
     for (const std::int64_t count : send_counts_) told_.insert(told_.end(), {count, second});
     heard_.resize(scatters ? 2 : told_.size());
-    return next({call, told_.data(), heard_.data()});
+    return {std::move(call), {told_.data(), heard_.data()}};
 }
 
 // Returns how long a block programs of a scatter are for, on its root: a power of two, so that there are few of them.
@@ -186,7 +173,7 @@ std::int64_t lengths_first_call::block_of_program() const {
 
 // A rank whose buffer is too small takes what comes all the same, so that nobody waits for it. To a root no longest
 // length is agreed on, and a program for blocks of one element moves them in one piece.
-std::optional<call_part> lengths_first_call::go_on() {
+std::optional<full_call> lengths_first_call::go_on() {
     const uneven_blocks& b = blocks_;
     if (!std::exchange(has_more_, false)) {
         expect_room(name_of(b), came_, b.capacity);
@@ -199,18 +186,17 @@ std::optional<call_part> lengths_first_call::go_on() {
     if (came_ > b.capacity)
         room_ =
             take_memory(static_cast<std::size_t>(came_) * size_of(b.type), blocks_for(b, "that have no room in recv"));
-    return next({{.what = b.what,
-                  .count = b.what == collective::gather    ? 1
-                           : b.what == collective::scatter ? heard_[1]
-                                                           : b.most,
-                  .counts = send_counts_,
-                  .type = b.type,
-                  .root = b.root,
-                  .part_of = name_of(b),
-                  .known = known,
-                  .received = received},
-                 b.send,
-                 room_ ? room_.get() : b.recv});
+    return full_call{{.what = b.what,
+                      .count = b.what == collective::gather    ? 1
+                               : b.what == collective::scatter ? heard_[1]
+                                                               : b.most,
+                      .counts = send_counts_,
+                      .type = b.type,
+                      .root = b.root,
+                      .part_of = name_of(b),
+                      .known = known,
+                      .received = received},
+                     {b.send, room_ ? room_.get() : b.recv}};
 }
 
 // In an alltoall all ranks learn how long all blocks are together, and come to one answer.

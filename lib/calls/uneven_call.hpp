@@ -44,20 +44,16 @@ public:
     static std::unique_ptr<uneven_call> make(const uneven_blocks& b, int rank, int ranks, way w);
 
     /// Returns the part to make first. Before issue().
-    virtual call_part first() = 0;
-    std::uint64_t issue(call_runner& runner, const call_shape& call) override;
+    virtual full_call first() = 0;
 
 protected:
     uneven_call(const uneven_blocks& b, int rank, int ranks);
 
     bool is_root() const noexcept { return rank_ == blocks_.root; }
-    /// Takes a part for the one that begins next, and returns it.
-    call_part next(call_part part) noexcept;
 
     uneven_blocks blocks_;
     std::vector<std::int64_t> send_counts_;
     int rank_, ranks_;
-    call_buffers now_;  // of the part to begin
 };
 
 }  // namespace terrace::detail

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -8,11 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/partition.hpp"
 #include "base/wire.hpp"
-#include "executor/call_stamp.hpp"
+#include "executor/call_buffers.hpp"
 #include "executor/endpoint.hpp"
-#include "executor/lane_memory.hpp"
-#include "executor/program_buffers.hpp"
 #include "executor/recorder.hpp"
 #include "executor/scratch_pool.hpp"
 #include "kernels/reduce.hpp"
@@ -22,6 +22,95 @@
 #include "schedule/slice.hpp"
 
 namespace terrace::detail {
+
+/// Which calls a rank has made up to one. All of its messages and stages carry `history`, at no extra byte: as a part
+/// of their tags, and beside the sequence numbers of shared memory. So those of calls that differ between ranks do not
+/// meet: docs/reference/call-checking.md.
+struct call_stamp {
+    std::uint64_t number = 0;   ///< of the call, of those that ranks compare, from 1; 0: they compare none
+    std::uint64_t history = 0;  ///< hash over it and all calls before it
+};
+
+/// The tags of the messages of one call: its own number for each way, and as much of the call's history as the network
+/// has room for.
+class call_tags {
+public:
+    call_tags() = default;
+    /// @param highest network_traits::highest_tag
+    constexpr call_tags(std::uint64_t history, int highest) noexcept {
+        const int bits = std::bit_width(static_cast<unsigned>(highest)) - 1;
+        if (bits - own_bits < fewest_bits) return;
+        without_room_ = 1 << bits;
+        history_ = static_cast<int>(history & ((std::uint64_t{1} << (bits - own_bits)) - 1)) << own_bits;
+    }
+
+    /// Returns the tag for a number that is equal at both ends. Numbers that leave no room for a history have none.
+    constexpr int of(int number) const noexcept {
+        return number >> own_bits == 0 ? history_ | number : without_room_ | number;
+    }
+
+private:
+    static constexpr int own_bits = 16, fewest_bits = 4;
+
+    int history_ = 0, without_room_ = 0;
+};
+
+/// The memory that one lane's chunk uses: the caller's buffers, a slot of memory that peers reach, and scratch and
+/// staging buffers of the lane's own.
+class lane_memory {
+public:
+    /// @param scratch_bytes of the lane's own scratch   @param staging_bytes for messages that are reduced on arrival
+    /// @param wire_elements of the wire buffer
+    lane_memory(std::size_t element_bytes, std::size_t scratch_bytes, std::size_t staging_bytes,
+                std::int64_t wire_elements) noexcept
+        : element_bytes_(element_bytes),
+          staging_at_(round_up(scratch_bytes, line)),
+          wire_at_(staging_at_ + round_up(staging_bytes, line)),
+          bytes_(wire_at_ + round_up(wire_offset(wire_elements), line)) {}
+
+    /// Returns the bytes of the lane's own memory.
+    std::size_t bytes() const noexcept { return bytes_; }
+    /// Gives it so much memory, on a cache line, until it gets other.
+    void place(std::byte* memory) noexcept { own_ = memory; }
+
+    /// Begins a chunk.
+    /// @param send, recv the chunk's first elements in the caller's buffers; send is only read
+    /// @param slot memory that peers reach, with the first `in_slot` elements of scratch; unused if in_slot is 0
+    void begin_chunk(std::byte* send, std::byte* recv, std::byte* slot, std::int64_t in_slot) noexcept {
+        first_ = {send, recv, in_slot > 0 ? slot : own_, own_ + wire_at_};
+        in_slot_ = in_slot;
+    }
+
+    /// Returns the address of element 0 of a buffer.
+    std::byte* first(buffer where) const noexcept { return first_[static_cast<std::size_t>(where)]; }
+
+    /// Returns the address of an operand's first element.
+    std::byte* address(const operand& o) const noexcept {
+        if (o.where == buffer::scratch && in_slot_ > 0 && o.part.begin >= in_slot_)
+            return own_ + bytes_of(o.part.begin - in_slot_);
+        if (o.where == buffer::wire) return first(buffer::wire) + wire_offset(o.part.begin);
+        return first(o.where) + bytes_of(o.part.begin);
+    }
+
+    std::byte* staging() const noexcept { return own_ + staging_at_; }
+    std::size_t bytes_of(std::int64_t elements) const noexcept {
+        return static_cast<std::size_t>(elements) * element_bytes_;
+    }
+
+private:
+    // Room for any wire type: blocks of none are longer than those of 16-bit types.
+    static std::size_t wire_offset(std::int64_t element) noexcept {
+        return static_cast<std::size_t>(wire_bytes(wire_type::bfloat16, round_up(element, wire_block)));
+    }
+
+    static constexpr std::size_t line = 64;
+
+    std::size_t element_bytes_;
+    std::size_t staging_at_, wire_at_, bytes_;  // of the lane's own memory, which begins with scratch
+    std::byte* own_ = nullptr;
+    std::array<std::byte*, buffers> first_{};
+    std::int64_t in_slot_ = 0;  // elements of scratch that lie in the slot
+};
 
 /// A lowered schedule, and what a program derives from it when it is made.
 struct compiled_schedule {

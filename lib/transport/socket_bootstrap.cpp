@@ -14,9 +14,9 @@
 #include <terrace/error.hpp>
 
 #include "base/index.hpp"
-#include "transport/agreement.hpp"
 #include "transport/packed.hpp"
 #include "transport/store_bootstrap.hpp"
+#include "transport/team.hpp"
 
 namespace terrace::detail {
 

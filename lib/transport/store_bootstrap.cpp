@@ -11,8 +11,8 @@
 
 #include <terrace/error.hpp>
 
-#include "transport/agreement.hpp"
 #include "transport/packed.hpp"
+#include "transport/team.hpp"
 
 namespace terrace::detail {
 

@@ -48,6 +48,8 @@ public:
     /// Returns by rank the lowest rank on the same machine node. Ranks exchange something only the first time, and not
     /// if the team is part of one that has asked.
     std::vector<int> nodes();
+    /// Returns how many ranks on this rank's machine node come before it. As nodes().
+    int place_on_node();
     /// Returns memory_apart() of these ranks. As nodes().
     std::string memory_apart();
 
@@ -64,5 +66,17 @@ private:
     std::vector<std::string> node_names_;  // by rank; empty until nodes() has asked
     std::uint64_t turn_ = 0;               // exchanges so far
 };
+
+/// "rank 3", "ranks 0-2, 5"; where the whole job has other numbers for them, "ranks 0-2 (ranks 4-6 of the world)".
+/// @param ranks ascending   @param world_ranks by rank: its number in the whole job; empty: the same
+std::string ranks_named(std::span<const int> ranks, std::span<const int> world_ranks = {});
+
+/// Returns who has what, by rank, where not all have the same: "ranks 0-2, 5 have A; rank 4 has B", what most have
+/// first. Empty where all have the same.
+std::string differences(std::span<const std::string> all);
+
+/// Compares a text between all ranks. Collective. @throws plan_error on every rank where they differ, naming who has
+/// what; transport_error
+void require_same(team& ranks, const std::string& own);
 
 }  // namespace terrace::detail

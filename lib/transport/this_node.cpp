@@ -10,8 +10,8 @@
 #include <fmt/format.h>
 
 #include "base/hosts.hpp"
-#include "transport/agreement.hpp"
 #include "transport/bootstrap.hpp"
+#include "transport/team.hpp"
 
 namespace terrace::detail {
 

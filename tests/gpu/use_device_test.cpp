@@ -9,7 +9,7 @@
 #include <terrace/device.hpp>
 #include <terrace/loopback.hpp>
 
-#include "api/creation/device.hpp"
+#include "api/core.hpp"
 #include "gpu/stand_in_buffers.hpp"
 #include "support/refusal.hpp"
 

@@ -38,7 +38,7 @@ std::vector<std::vector<std::uint64_t>> joined(const std::vector<call_shape>& sh
         }
         auto work = may_join(shapes[n], ranks) ? std::make_unique<joined_calls>(part) : nullptr;
         joined_calls* others_may_join = work.get();
-        made.emplace_back(shapes[n], std::move(work));
+        made.emplace_back(full_call{shapes[n]}, std::move(work), call_state::queued);
         all.push_back({n + 1});
         group.add(made.size(), made.back(), others_may_join, ranks);
     }

@@ -18,7 +18,6 @@
 #include <terrace/error.hpp>
 
 #include "support/temporary.hpp"
-#include "transport/liveness/acknowledgement.hpp"
 #include "transport/liveness/lifelines.hpp"
 #include "transport/liveness/process_watch.hpp"
 #include "transport/store_bootstrap.hpp"

@@ -1,4 +1,4 @@
-#include "executor/program_buffers.hpp"
+#include "executor/call_buffers.hpp"
 
 #include <array>
 

@@ -10,8 +10,8 @@
 #include <terrace/error.hpp>
 
 #include "base/index.hpp"
-#include "transport/agreement.hpp"
 #include "transport/loopback/loopback_transport.hpp"
+#include "transport/team.hpp"
 
 namespace terrace::detail::test::team_test {
 

@@ -24,18 +24,19 @@ const call_shape one_float{.count = 1, .counts = {}};
 std::string wait_for_rank_1(const options& o, const std::function<void()>& meanwhile) {
     loopback_world world(std::vector{2});
     endpoint net(world.join(0), engine::request_slots(1));
-    recorder events(false);
-    engine calls(net, 1, events);
     const rank_numbers ranks{.own = 7, .callers = {7, 8}};
+    const plan_data plan;
+    call_reports reports(plan, o, ranks);
+    engine calls(net, 1, reports.events());
     call_groups groups(false);
     std::unique_ptr<wait_monitor> monitor;
     control_plane control(
-        net, 0, ranks.callers, events, o, [] {},
+        net, 0, ranks.callers, reports.events(), o, [] {},
         [&] {
             meanwhile();
             monitor->watch();
         });
-    monitor = std::make_unique<wait_monitor>(wait_monitor::subject{control, calls, groups, events, ranks}, o);
+    monitor = std::make_unique<wait_monitor>(wait_monitor::subject{control, calls, groups, reports, ranks}, o);
     return refusal_of<timeout_error>([&] { control.call_order.start_and_wait(one_float, signature_of(one_float)); });
 }
 

@@ -12,8 +12,8 @@
 #include "api/environment.hpp"
 #include "plan/plan_access.hpp"
 #include "plan/plan_data.hpp"
-#include "transport/agreement.hpp"
 #include "transport/liveness/job_watch.hpp"
+#include "transport/team.hpp"
 
 namespace terrace::detail {
 
@@ -40,14 +40,16 @@ void agree(connection& all, const std::string& plan_id, const options& o, std::s
     all.watch = watch_ranks(all, o);
 }
 
-planned_ranks connect_without_plan(connection all, const options& o, std::string_view also,
-                                   kept_plans* kept = nullptr) {
-    agree(all, "of its own", o, also);
+planned_ranks connect_by(connection all, const plan& p, const options& o, std::string_view also) {
+    agree(all, p.id(), o, also);
     const int rank = all.ranks.rank();
-    const job found = describe_job(all.ranks, o);
-    all.ranks = in_order(std::move(all.ranks), found.place);
-    plan made = plan_job(found, all.ranks, o, kept);
-    return {std::move(made), std::move(all), rank};
+    try {
+        all.ranks = in_places(std::move(all.ranks), data_of(p).machine, o.place);
+        return {p, std::move(all), rank};
+    } catch (const plan_error& e) {
+        if (data_of(p).file.empty()) throw;
+        throw plan_error(fmt::format("{}: {}", data_of(p).file, e.what()));
+    }
 }
 
 }  // namespace
@@ -74,26 +76,18 @@ void tell_others(team& all, const std::string& why) noexcept {
     } catch (const std::exception&) {}
 }
 
-planned_ranks connect(connection all, const plan& p, const options& o, std::string_view also) {
-    agree(all, p.id(), o, also);
-    const int rank = all.ranks.rank();
-    try {
-        all.ranks = in_places(std::move(all.ranks), data_of(p).machine, o.place);
-        return {p, std::move(all), rank};
-    } catch (const plan_error& e) {
-        if (data_of(p).file.empty()) throw;
-        throw plan_error(fmt::format("{}: {}", data_of(p).file, e.what()));
+planned_ranks connect(connection all, const plan* p, const options& o, std::string_view also, kept_plans* kept) {
+    if (p != nullptr) return connect_by(std::move(all), *p, o, also);
+    if (!o.plan_file.empty()) {
+        const plan named = or_tell_others(all.ranks, "no plan", [&] { return load_plan(o); });
+        return connect_by(std::move(all), named, o, also);
     }
-}
-
-planned_ranks connect(connection all, kept_plans& kept, const options& o) {
-    return connect_without_plan(std::move(all), o, {}, &kept);
-}
-
-planned_ranks connect(connection all, const options& o, std::string_view also) {
-    if (o.plan_file.empty()) return connect_without_plan(std::move(all), o, also);
-    const plan p = or_tell_others(all.ranks, "no plan", [&] { return load_plan(o); });
-    return connect(std::move(all), p, o, also);
+    agree(all, "of its own", o, also);
+    const int rank = all.ranks.rank();
+    const job found = describe_job(all.ranks, o);
+    all.ranks = in_order(std::move(all.ranks), found.place);
+    plan made = plan_job(found, all.ranks, o, kept);
+    return {std::move(made), std::move(all), rank};
 }
 
 }  // namespace terrace::detail

@@ -20,13 +20,11 @@ struct planned_ranks {
 };
 
 /// Makes sure that all ranks have the same plan, options and version, and puts them in the plan's order. Collective.
+/// @param p null: the plan in `o.plan_file`, or one made for the job
 /// @param also what all ranks must have in common besides, in words, with a comma before it
-/// @throws as mpi::create
-planned_ranks connect(connection all, const plan& p, const options& o, std::string_view also = {});
-/// The same by a plan that is made for the job, or kept of one like it.
-planned_ranks connect(connection all, kept_plans& kept, const options& o);
-/// The same by the plan in `o.plan_file`, or by one made for the job.
-planned_ranks connect(connection all, const options& o, std::string_view also = {});
+/// @param kept finds the plan of a job, and takes it; null: none are kept   @throws as mpi::create
+planned_ranks connect(connection all, const plan* p, const options& o, std::string_view also = {},
+                      kept_plans* kept = nullptr);
 
 /// Returns who looks at the processes of these ranks; null where options say that nobody does. Collective.
 /// @throws transport_error

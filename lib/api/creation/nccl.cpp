@@ -9,10 +9,8 @@
 
 #include "api/core.hpp"
 #include "api/creation/connect.hpp"
-#include "api/creation/device.hpp"
 #include "api/creation/over_mpi.hpp"
 #include "api/environment.hpp"
-#include "calls/device/stream_shape.hpp"
 #include "plan/plan_access.hpp"
 #include "schedule/slice.hpp"
 #include "schedule/stage_groups.hpp"
@@ -22,20 +20,13 @@ namespace terrace::detail {
 
 namespace {
 
-[[noreturn]] void refuse_module(const std::string& trouble) { throw transport_error("nccl", "dlopen", 1, trouble); }
-
-const gpu_runtime& need_runtime(const options& o) {
-    const gpu_module m = load_gpu_module(o.gpu_module);
-    if (m.runtime == nullptr) refuse_module(m.trouble);
-    return *m.runtime;
-}
-
-// The same, where another rank that cannot load it is waited for. @throws on all ranks
+// Where another rank that cannot load it is waited for. @throws on all ranks
 const gpu_runtime& need_runtime_on_all(const options& o, team& ranks, const std::vector<int>& callers_rank) {
     const gpu_module m = load_gpu_module(o.gpu_module);
     const std::vector<std::string> troubles = ranks.exchange(m.runtime == nullptr ? m.trouble : "");
     for (std::size_t r = 0; r < troubles.size(); ++r)
-        if (!troubles[r].empty()) refuse_module(fmt::format("rank {}: {}", callers_rank[r], troubles[r]));
+        if (!troubles[r].empty())
+            throw transport_error("nccl", "dlopen", 1, fmt::format("rank {}: {}", callers_rank[r], troubles[r]));
     return *m.runtime;
 }
 
@@ -43,11 +34,10 @@ const gpu_runtime& need_runtime_on_all(const options& o, team& ranks, const std:
 device_setting setting_of(int asked, team& ranks, const gpu_runtime& gpu) {
     device_setting on{&gpu, asked, std::string(value_in(process_environment(), "NCCL_HOSTID"))};
     if (asked != nccl::device_by_rank) return on;
-    const std::vector<int> nodes = ranks.nodes();
-    const auto me = nodes.begin() + ranks.rank();
+    const int place = ranks.place_on_node();
     int devices = 0;
     const bool known = gpu.device_count(&devices) == 0 && devices > 0;  // else the transport finds out and reports
-    on.number = known ? static_cast<int>(std::count(nodes.begin(), me, *me)) % devices : 0;
+    on.number = known ? place % devices : 0;
     return on;
 }
 
@@ -65,11 +55,10 @@ void expect_threads(const plan& p, const network& net, team& ranks) {
                             one_thread));
 }
 
-template <class... Plan>
-communicator create_by(connection all, int device, const options& o, const Plan&... p) {
+communicator create_by(connection all, int device, const options& o, const plan* p) {
     const gpu_runtime& gpu =
-        or_tell_others(all.ranks, "no GPU", [&]() -> const gpu_runtime& { return need_runtime(o); });
-    planned_ranks with = connect(std::move(all), p..., o, also);
+        or_tell_others(all.ranks, "no GPU", [&]() -> const gpu_runtime& { return need_gpu_runtime(o.gpu_module); });
+    planned_ranks with = connect(std::move(all), p, o, also);
     expect_threads(with.by, *with.net.net, with.net.ranks);
     const device_setting on = setting_of(device, with.net.ranks, gpu);
     return make_communicator(std::move(with), o, on);
@@ -91,19 +80,19 @@ void use_device(communicator_core& on, int number, const gpu_runtime* gpu) {
     if (o.log && on.ranks().own == 0) o.log(log_level::info, fmt::format("use_device: {}", on.transports()));
 }
 
-void enqueue(communicator_core& on, const call_shape& call, const void* send, void* recv, CUstream_st* stream) {
+void enqueue(communicator_core& on, const full_call& c, CUstream_st* stream) {
     const auto held = on.hold();
-    on.calls().expect_unbroken(to_string(call.what));
-    on.calls().device_for(to_string(call.what));
-    on.calls().enqueue(call, send, recv, stream);
+    on.calls().expect_unbroken(to_string(c.shape.what));
+    on.calls().device_for(to_string(c.shape.what));
+    on.calls().enqueue(c, stream);
 }
 
 communicator create_over_mpi(const mpi_world& world, const plan& p, int device, const options& o) {
-    return create_by(over_mpi(world, o), device, o, p);
+    return create_by(over_mpi(world, o), device, o, &p);
 }
 
 communicator create_over_mpi(const mpi_world& world, int device, const options& o) {
-    return create_by(over_mpi(world, o), device, o);
+    return create_by(over_mpi(world, o), device, o, nullptr);
 }
 
 }  // namespace terrace::detail
@@ -114,8 +103,8 @@ using namespace detail;
 
 namespace {
 
-void enqueue(communicator& comm, const call_shape& shape, const stream_call& c) {
-    detail::enqueue(core_of(comm), shape, c.send, c.recv, c.stream);
+void enqueue(communicator& comm, call_shape shape, const stream_call& c) {
+    detail::enqueue(core_of(comm), {std::move(shape), {c.send, c.recv}}, c.stream);
 }
 
 }  // namespace

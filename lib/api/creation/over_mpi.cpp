@@ -2,14 +2,14 @@
 
 #include <algorithm>
 #include <iterator>
-#include <string>
-#include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include <terrace/error.hpp>
 
+#include "api/core.hpp"
 #include "api/creation/connect.hpp"
 #include "transport/known_mpis.hpp"
 #include "transport/mpi/mpi_module.hpp"
@@ -94,6 +94,29 @@ connection over_mpi(const mpi_world& world, const options& o) {
     return {.net = std::move(all.net),
             .memory = memory_of_processes(o),
             .ranks = team(std::move(all.boot), all.rank, all.size)};
+}
+
+communicator create_over_mpi(const mpi_world& world, const plan& p, const options& o) {
+    return make_communicator(connect(over_mpi(world, o), &p, o), o);
+}
+
+communicator create_over_mpi(const mpi_world& world, const options& o) {
+    return make_communicator(connect(over_mpi(world, o), nullptr, o), o);
+}
+
+std::string error_lines(std::string_view program, std::vector<std::pair<int, std::string>> said, int ranks) {
+    std::sort(said.begin(), said.end());
+    std::vector<std::pair<std::string, std::vector<int>>> groups;
+    for (const auto& [rank, what] : said) {
+        const auto same = [&text = what](const auto& g) { return g.first == text; };
+        auto group = std::find_if(groups.begin(), groups.end(), same);
+        if (group == groups.end()) group = groups.insert(group, {what, {}});
+        group->second.push_back(rank);
+    }
+    std::string lines;
+    for (const auto& [what, who] : groups)
+        lines += fmt::format("{}: {}{}\n", program, ranks > 1 ? ranks_named(who) + ": " : "", what);
+    return lines;
 }
 
 }  // namespace terrace::detail

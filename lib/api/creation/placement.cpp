@@ -37,8 +37,7 @@ std::vector<int> nodes_by_name(const hierarchy& machine, const std::map<int, int
         const int node = planned_node(host);
         if (!found.emplace(node, host).second)
             throw plan_error(
-                fmt::format("topology.levels: two nodes of the job have the host name \"{}\", one in the "
-                            "plan; {}",
+                fmt::format("topology.levels: two nodes of the job have the host name \"{}\", one in the plan; {}",
                             host, what_helps));
         if (size != expected[at(node)])
             throw plan_error(fmt::format("topology.levels: host \"{}\" has {} ranks in the plan, and {} in the job; {}",

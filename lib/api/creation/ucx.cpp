@@ -12,7 +12,7 @@
 #include "api/core.hpp"
 #include "api/creation/connect.hpp"
 #include "api/creation/nic_interface.hpp"
-#include "api/elastic/ucx_generation.hpp"
+#include "api/elastic/elastic_core.hpp"
 #include "api/environment.hpp"
 #include "base/index.hpp"
 #include "plan/plan_access.hpp"
@@ -27,6 +27,8 @@ namespace terrace::ucx {
 using namespace detail;
 
 namespace {
+
+constexpr std::string_view in_directory = "file:";
 
 template <class Module>
 const Module& load(const module_kind& kind, const char* library) {
@@ -71,15 +73,7 @@ team meet_by_launcher(const options& o) {
 }
 
 team meet(const options& o) {
-    constexpr std::string_view file = "file:";
-    if (o.bootstrap.starts_with(file)) {
-        const std::string directory = o.bootstrap.substr(file.size());
-        if (o.rank < 0 || o.size < 1)
-            throw usage_error(
-                "options::rank and options::size are not set: ranks that meet in a directory are numbered by whoever "
-                "starts them (TERRACE_RANK and TERRACE_SIZE)");
-        return meet(file_store(directory, o.rank, o.size), directory, o);
-    }
+    if (o.bootstrap.starts_with(in_directory)) return meet(store_of(o), o.bootstrap.substr(in_directory.size()), o);
     if (!o.bootstrap.empty() && o.bootstrap != "pmix")
         throw usage_error(fmt::format("options::bootstrap is \"{}\"; allowed: pmix, file:DIRECTORY", o.bootstrap));
     return meet_by_launcher(o);
@@ -106,8 +100,7 @@ std::string devices_for(const planned_ranks& with, const options& o) {
     interface_choice found = interfaces_of(machine.nics, rank, with.net.interfaces);
     if (found.names.empty())
         found.note = fmt::format(
-            "no interface leads to the other hosts ({}): UCX uses what it finds; UCX_NET_DEVICES "
-            "names others",
+            "no interface leads to the other hosts ({}): UCX uses what it finds; UCX_NET_DEVICES names others",
             description(with.net.interfaces));
     if (o.log && !found.note.empty()) o.log(log_level::warn, fmt::format("rank {} of the plan: {}", rank, found.note));
     return fmt::format("{}", fmt::join(found.names, ","));
@@ -135,12 +128,11 @@ ucx_settings settings_for(const planned_ranks& with, const options& o) {
     return settings;
 }
 
-template <class... Plan>
-communicator create_by(team all, const options& o, Plan&&... p) {
+communicator create_by(team all, const options& o, const plan* p, kept_plans* kept = nullptr) {
     const auto settings = std::make_shared<ucx_settings>();
     std::shared_ptr<network> net =
         or_tell_others(all, "no UCX", [&] { return load<ucx_module>(module_for_ucx(), "ucx").make(settings); });
-    planned_ranks with = connect({std::move(net), memory_of_processes(o), std::move(all)}, p..., o);
+    planned_ranks with = connect({std::move(net), memory_of_processes(o), std::move(all)}, p, o, {}, kept);
     *settings = settings_for(with, o);
     return make_communicator(std::move(with), o);
 }
@@ -149,25 +141,28 @@ constexpr const char* callers_store = "the store";
 
 }  // namespace
 
-communicator create(const plan& p, const options& o) { return create_by(meet(o), o, p); }
-communicator create(const options& o) { return create_by(meet(o), o); }
+communicator create(const plan& p, const options& o) { return create_by(meet(o), o, &p); }
+communicator create(const options& o) { return create_by(meet(o), o, nullptr); }
 communicator create(const store& in, const plan& p, const options& o) {
-    return create_by(meet(in, callers_store, o), o, p);
+    return create_by(meet(in, callers_store, o), o, &p);
 }
-communicator create(const store& in, const options& o) { return create_by(meet(in, callers_store, o), o); }
+communicator create(const store& in, const options& o) { return create_by(meet(in, callers_store, o), o, nullptr); }
 
 }  // namespace terrace::ucx
 
 namespace terrace::detail {
 
 store store_of(const options& o) {
-    constexpr std::string_view file = "file:";
-    if (!o.bootstrap.starts_with(file) || o.rank < 0 || o.size < 1)
+    if (!o.bootstrap.starts_with(ucx::in_directory))
         throw usage_error(
-            fmt::format("options::bootstrap is \"{}\", rank {} of {}: members of an elastic job meet in a directory "
-                        "(file:DIRECTORY, TERRACE_RANK and TERRACE_SIZE), or in a store of the caller's",
-                        o.bootstrap, o.rank, o.size));
-    return file_store(o.bootstrap.substr(file.size()), o.rank, o.size);
+            fmt::format("options::bootstrap is \"{}\": members of an elastic job meet in a directory (file:DIRECTORY), "
+                        "or in a store of the caller's",
+                        o.bootstrap));
+    if (o.rank < 0 || o.size < 1)
+        throw usage_error(
+            "options::rank and options::size are not set: ranks that meet in a directory are numbered by whoever "
+            "starts them (TERRACE_RANK and TERRACE_SIZE)");
+    return file_store(o.bootstrap.substr(ucx::in_directory.size()), o.rank, o.size);
 }
 
 communicator create_generation(const generation_setting& s, const options& o, kept_plans& kept) {
@@ -175,7 +170,7 @@ communicator create_generation(const generation_setting& s, const options& o, ke
     const auto boot = std::make_shared<store_bootstrap>(s.in, ucx::callers_store, s.timeout, *look);
     team all(boot, s.in.rank, s.in.size);
     all.while_waiting(look);
-    communicator made = ucx::create_by(std::move(all), o, kept);
+    communicator made = ucx::create_by(std::move(all), o, nullptr, &kept);
     boot->set_timeout(o.timeout);
     return made;
 }

@@ -9,7 +9,6 @@
 
 #include "api/core.hpp"
 #include "base/partition.hpp"
-#include "calls/device/stream_shape.hpp"
 #include "transport/nccl/module.hpp"
 
 namespace terrace::detail {
@@ -111,7 +110,7 @@ void stager::begin(const work& w, std::int64_t chunk) {
     slot& s = slot_of(chunk);
     call_shape part = w.call;
     part.count = w.count(chunk);
-    s.under_way = core_of(comm_).start(part, s.in, w.moves.in_place ? s.in : s.out);
+    s.under_way = core_of(comm_).start({std::move(part), {s.in, w.moves.in_place ? s.in : s.out}});
 }
 
 void stager::copy_out(const work& w, std::int64_t chunk) {
@@ -158,18 +157,8 @@ namespace terrace {
 
 using namespace detail;
 
-namespace {
-
-const gpu_runtime& need(const options& o) {
-    const gpu_module m = load_gpu_module(o.gpu_module);
-    if (m.runtime == nullptr) throw transport_error("cuda", "dlopen", 1, m.trouble);
-    return *m.runtime;
-}
-
-}  // namespace
-
 staging::staging(communicator& comm, int device, const options& o, std::size_t chunk)
-    : stager_(std::make_unique<stager>(need(o), comm, device, chunk)) {}
+    : stager_(std::make_unique<stager>(need_gpu_runtime(o.gpu_module), comm, device, chunk)) {}
 staging::staging(std::unique_ptr<stager> s) noexcept : stager_(std::move(s)) {}
 staging::staging(staging&& other) noexcept = default;
 staging& staging::operator=(staging&& other) noexcept = default;

@@ -16,9 +16,6 @@
 
 namespace terrace::detail {
 
-// What a member says at the end of an iteration, by number; what those who ask to join have chosen is larger.
-inline constexpr std::uint64_t stays = 0, leaves = 1;
-
 /// The members of a generation, and how far they are.
 struct elastic_members {
     std::vector<int> numbers;  ///< by rank
@@ -87,7 +84,6 @@ private:
     /// The longest wait for another process while a generation is made, and of one that joins for its outcome.
     std::chrono::duration<double> patience() const { return options_.failure_timeout + std::chrono::seconds(10); }
 
-    // elastic_join.cpp
     std::optional<elastic_invitation> await_invitation(std::uint64_t token, std::chrono::duration<double> limit) const;
     bool accept(const elastic_invitation& i);
 
@@ -109,12 +105,18 @@ private:
     change_of_members due_;
 };
 
-/// Returns the key that says what has become of a generation, and what it holds where that is given up.
-inline std::string outcome_of(const std::string& generation) { return "outcome/" + generation; }
-inline constexpr const char* given_up_text = "given up";
+/// Returns the store that options name: options::bootstrap, `rank` and `size`. @throws usage_error, transport_error
+store store_of(const options& o);
 
-/// Writes and reads what is in the store.
-std::string text_of(const elastic_invitation& i);
-elastic_invitation invitation_in(const std::string& text);
+/// How a communicator is created that has other ranks than the one before it.
+struct generation_setting {
+    store in;                                 ///< whose keys no other generation has
+    std::chrono::duration<double> timeout{};  ///< longest wait for another rank while it is created [s]
+    std::function<void()> look;               ///< called while this rank waits; may throw
+};
+
+/// Creates a communicator over UCX of the ranks of a store. The job is planned as it is then. Collective over them.
+/// @param kept finds plans, and takes them   @throws as ucx::create, and what `look` throws
+communicator create_generation(const generation_setting& s, const options& o, kept_plans& kept);
 
 }  // namespace terrace::detail

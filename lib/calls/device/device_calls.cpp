@@ -1,6 +1,7 @@
 #include "calls/device/device_calls.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <thread>
 
 #include <fmt/format.h>
@@ -14,6 +15,14 @@
 namespace terrace::detail {
 
 namespace {
+
+bool fits(collective what, const nccl::stream_call& c, const communicator& comm, int root) {
+    const bool is_root = comm.rank() == root;
+    const auto given = static_cast<std::size_t>(row_of(what).blocks_given(is_root, comm.size()));
+    const auto got = static_cast<std::size_t>(row_of(what).blocks_got(is_root, comm.size()));
+    if (what == collective::broadcast || given == 0 || got == 0) return true;
+    return c.sent * got == c.received * given && c.sent % given == 0;
+}
 
 constexpr std::size_t most_roots = 16;  // of collectives, other than rank 0: groups take the device's memory for good
 
@@ -47,19 +56,12 @@ bool device_calls::holds(const call_shape& call, int callers_rank, const void* s
     return first;
 }
 
-std::optional<std::uint64_t> device_calls::signature_of_known(const call_shape& call) const noexcept {
-    const programs::entry* known = programs_.find(call);
-    if (known == nullptr) return {};
-    return known->signature;
-}
-
-std::uint64_t device_calls::enqueue(const call_shape& call, std::uint64_t signature, const void* send, void* recv,
-                                    CUstream_st* stream) {
+std::uint64_t device_calls::enqueue(const full_call& c, CUstream_st* stream) {
     check();
-    prepare_root(call, stream);
-    programs::entry& found = find(call, signature);
+    prepare_root(c.shape, stream);
+    programs::entry& found = find(c.shape);
     found.in_graph |= net_->begin(stream, found.run.lanes());
-    found.run.enqueue(send, recv);
+    found.run.enqueue(c.buffers.send, c.buffers.recv);
     found.last_call = last_ = net_->end();
     check();
     return last_;
@@ -107,10 +109,9 @@ void device_calls::prepare_root(const call_shape& call, CUstream_st* stream) {
 }
 
 // One program serves all calls of a shape in flight: queues run them one after the other.
-device_calls::programs::entry& device_calls::find(const call_shape& call, std::uint64_t signature) {
+device_calls::programs::entry& device_calls::find(const call_shape& call) {
     if (programs::entry* known = programs_.use(call)) return *known;
-    return programs_.add({.shape = call, .signature = signature, .run = bind(call)},
-                         [&](std::uint64_t number) { return net_->done(number); });
+    return programs_.add({.shape = call, .run = bind(call)}, [&](std::uint64_t number) { return net_->done(number); });
 }
 
 stream_program device_calls::bind(const call_shape& call) const {
@@ -148,6 +149,35 @@ std::string device_calls::objection_to(const call_shape& call, CUstream_st* stre
         "the stream is being captured into a CUDA graph, but stage {} of its plan ({}) goes over MPI, which "
         "a graph cannot hold; make the call outside of the capture, or plan without provider mpi",
         found - stages.begin() + 1, describe(binding_.plan.machine, stages));
+}
+
+// ---- shapes
+
+call_shape shape_of(collective what, const nccl::stream_call& c, const communicator& comm, reduce_op op, int root) {
+    if (!fits(what, c, comm, root))
+        throw usage_error(
+            fmt::format("{}: send has {} elements and recv has {}, which contradict each other on {} ranks",
+                        to_string(what), c.sent, c.received, comm.size()));
+    const std::size_t all = row_of(what).gets_own_block() ? c.received : c.sent;
+    const std::size_t count = what == collective::alltoall ? all / static_cast<std::size_t>(comm.size()) : all;
+    return {
+        .what = what, .count = static_cast<std::int64_t>(count), .counts = {}, .type = c.type, .op = op, .root = root};
+}
+
+call_shape shape_of(collective what, const nccl::stream_call& c, const communicator& comm,
+                    std::span<const std::int64_t> counts, reduce_op op) {
+    if (counts.size() != static_cast<std::size_t>(comm.size()))
+        throw usage_error(fmt::format("{}: there are {} counts for {} ranks; pass one for each rank", to_string(what),
+                                      counts.size(), comm.size()));
+    const bool gathers = what == collective::allgather;
+    const auto all = static_cast<std::size_t>(std::reduce(counts.begin(), counts.end()));
+    const auto own = static_cast<std::size_t>(counts[static_cast<std::size_t>(comm.rank())]);
+    if (c.sent != (gathers ? own : all) || c.received != (gathers ? all : own))
+        throw usage_error(
+            fmt::format("{}: the counts require buffers of {} elements in all and {} for rank {}, but send has {} "
+                        "elements and recv has {}",
+                        to_string(what), all, own, comm.rank(), c.sent, c.received));
+    return {.what = what, .counts = {counts.begin(), counts.end()}, .type = c.type, .op = op};
 }
 
 }  // namespace terrace::detail

@@ -4,13 +4,16 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <terrace/device.hpp>
 #include <terrace/options.hpp>
 
 #include "calls/binding.hpp"
+#include "calls/call.hpp"
 #include "calls/calls_in_flight.hpp"
 #include "calls/program_cache.hpp"
 #include "executor/stream_program.hpp"
@@ -41,13 +44,10 @@ public:
     /// A stream for callers that have none.
     CUstream_st* own_stream() const noexcept { return net_->own_stream(); }
 
-    /// Returns signature_of the call, where it has been made before.
-    std::optional<std::uint64_t> signature_of_known(const call_shape& call) const noexcept;
     /// Why a call cannot go behind what is in the stream, with what to do; else empty.
     std::string objection_to(const call_shape& call, CUstream_st* stream) const;
     /// Puts a call of at least one element in. @returns its number @throws as test()
-    std::uint64_t enqueue(const call_shape& call, std::uint64_t signature, const void* send, void* recv,
-                          CUstream_st* stream);
+    std::uint64_t enqueue(const full_call& c, CUstream_st* stream);
     /// @throws transport_error, timeout_error where the device's network has failed
     bool test(std::uint64_t call) override;
     void wait(std::uint64_t call) override;
@@ -63,7 +63,7 @@ private:
     using programs = program_cache<stream_program>;
 
     void prepare_root(const call_shape& call, CUstream_st* stream);
-    programs::entry& find(const call_shape& call, std::uint64_t signature);
+    programs::entry& find(const call_shape& call);
     stream_program bind(const call_shape& call) const;
     std::vector<std::string> over_mpi(const rule& chosen) const;
 
@@ -73,5 +73,15 @@ private:
     programs programs_;
     std::uint64_t last_ = 0;  // call
 };
+
+/// Returns the shape of a call on a stream, of a rank of `comm`.
+/// @throws usage_error where the counts of its buffers contradict each other
+call_shape shape_of(collective what, const nccl::stream_call& c, const communicator& comm,
+                    reduce_op op = reduce_op::sum, int root = 0);
+
+/// Returns the shape of a call with blocks of the given counts, by rank.
+/// @throws usage_error where the counts of its buffers contradict them
+call_shape shape_of(collective what, const nccl::stream_call& c, const communicator& comm,
+                    std::span<const std::int64_t> counts, reduce_op op = reduce_op::sum);
 
 }  // namespace terrace::detail

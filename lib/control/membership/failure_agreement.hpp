@@ -1,17 +1,113 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <bit>
 #include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
-#include "control/membership/failure_knowledge.hpp"
-#include "control/membership/rank_set.hpp"
+#include "base/index.hpp"
 #include "control/router.hpp"
+#include "transport/liveness.hpp"
 
 namespace terrace::detail {
+
+/// Something that a rank has found out about another one. Ranks are the plan's.
+struct testimony_of_failure {
+    int rank = 0;  ///< of which it is
+    int by = 0;    ///< who has found it; `rank` itself where any rank would find the same
+    evidence shows = evidence::process_ended;
+
+    friend auto operator<=>(const testimony_of_failure&, const testimony_of_failure&) = default;
+};
+
+/// Ranks that have failed, and what shows it.
+using failed_ranks = std::map<int, evidence>;
+
+/// Returns who has failed by what is known. If two ranks cannot reach each other it is the one that is in most such
+/// pairs; of two with equally many the one with fewer lines, since more of them are cut; then the one that fewer ranks
+/// reach, then the higher one. So both sides of a cut say the same.
+/// @param lines liveness::lines, by rank
+failed_ranks judge(const std::set<testimony_of_failure>& known, const std::vector<int>& lines = {});
+
+/// Returns a hash of testimonies, whatever their order.
+std::uint64_t hash_of_all(const std::set<testimony_of_failure>& known) noexcept;
+
+/// What a rank knows of failures, from itself and from others. It only grows.
+class failure_knowledge {
+public:
+    using clock = std::chrono::steady_clock;
+
+    /// Adds what has been found out.
+    void add(const testimony_of_failure& t);
+    const std::set<testimony_of_failure>& all() const noexcept { return all_; }
+    /// Returns the same in the order of arrival.
+    const std::vector<testimony_of_failure>& facts() const noexcept { return facts_; }
+    std::uint64_t hash() const noexcept { return hash_; }
+    /// Returns when something was added last, or changed() was set.
+    clock::time_point changed() const noexcept { return changed_; }
+    void set_changed() noexcept { changed_ = clock::now(); }
+    /// Returns true if there are ranks that do not reach each other.
+    bool has_pairs() const noexcept { return has_pairs_; }
+    /// Returns true if a rank is one of these.
+    bool is_in_a_pair(int rank) const;
+
+private:
+    std::set<testimony_of_failure> all_;
+    std::vector<testimony_of_failure> facts_;
+    bool has_pairs_ = false;
+    std::uint64_t hash_ = 0;
+    clock::time_point changed_{};
+};
+
+/// Some of the ranks of a communicator, in blocks that fit into a control message each.
+class rank_set {
+public:
+    using block = std::array<std::uint64_t, 4>;  ///< of 256 ranks, a bit each
+
+    explicit rank_set(int ranks = 0) : blocks_(at(ranks + 255) / 256) {}
+
+    static constexpr std::size_t block_of(int rank) noexcept { return at(rank) / 256; }
+    std::size_t size() const noexcept { return blocks_.size(); }
+    const block& operator[](std::size_t i) const noexcept { return blocks_[i]; }
+
+    bool contains(int rank) const noexcept { return (blocks_[block_of(rank)][word_of(rank)] & bit_of(rank)) != 0; }
+    void insert(int rank) noexcept { blocks_[block_of(rank)][word_of(rank)] |= bit_of(rank); }
+    void insert(std::size_t i, const block& ranks) noexcept {
+        for (std::size_t w = 0; w < ranks.size(); ++w) blocks_[i][w] |= ranks[w];
+    }
+
+private:
+    static constexpr std::size_t word_of(int rank) noexcept { return at(rank) / 64 % 4; }
+    static constexpr std::uint64_t bit_of(int rank) noexcept { return std::uint64_t{1} << at(rank) % 64; }
+
+    std::vector<block> blocks_;
+};
+
+/// Some ranks in a ring, in ascending order, as one of them sees it.
+class rank_ring {
+public:
+    rank_ring() = default;
+    /// @param ranks ascending   @param own one of them
+    rank_ring(std::vector<int> ranks, int own)
+        : ranks_(std::move(ranks)),
+          place_(static_cast<int>(std::lower_bound(ranks_.begin(), ranks_.end(), own) - ranks_.begin())) {}
+
+    int size() const noexcept { return static_cast<int>(ranks_.size()); }
+    /// Returns the logarithm of its size, rounded up.
+    int log() const noexcept { return static_cast<int>(std::bit_width(ranks_.size() - 1)); }
+    /// Returns the rank so far ahead, at most once around; behind if it is negative.
+    int at_distance(int d) const noexcept { return ranks_[at((place_ + size() + d) % size())]; }
+
+private:
+    std::vector<int> ranks_;
+    int place_ = 0;
+};
 
 /// Lets all ranks that reach one another name the same failed ranks, also when more fail meanwhile: the page on control
 /// messages has the protocol. Each rank has some 2 lg P contacts, which follow from what it knows.

@@ -5,12 +5,17 @@
 #include <netinet/in.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <span>
 #include <system_error>
-#include <utility>
+
+#include <fmt/format.h>
+
+#include <terrace/error.hpp>
 
 #include "base/index.hpp"
 #include "base/quiet_task.hpp"
@@ -18,6 +23,70 @@
 namespace terrace::detail {
 
 namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::size_t most_lines = 32;  // bits of lifelines::call()
+// With calls, and as long with answers: the kernel repeats a call that was lost after a second.
+constexpr milliseconds patience(1500), between_calls(100);
+// Callers that may be silent at a time, such as port scans: the oldest makes room for the next.
+constexpr std::size_t most_silent = 128;
+
+// Waits until one of these sockets is ready, until a point in time.
+bool ready(std::span<pollfd> sockets, std::chrono::steady_clock::time_point until) noexcept {
+    while (true) {
+        const auto left = std::chrono::ceil<milliseconds>(until - std::chrono::steady_clock::now());
+        const int got =
+            ::poll(sockets.data(), sockets.size(), static_cast<int>(std::max<std::int64_t>(left.count(), 0)));
+        if (got > 0) return true;
+        if (got == 0 || errno != EINTR) return false;
+    }
+}
+
+// The ranks that one of a node calls, by its place there.
+std::vector<int> targets_of(const std::vector<std::vector<int>>& nodes, std::size_t node, std::size_t place) {
+    std::vector<int> targets;
+    for (std::size_t ahead = 1; ahead <= nodes.size() / 2 && targets.size() < most_lines; ahead *= 2) {
+        const std::vector<int>& there = nodes[(node + ahead) % nodes.size()];
+        targets.push_back(there[place % there.size()]);
+    }
+    return targets;
+}
+
+// Calls action(rank, targets) for each rank.
+template <class Action>
+void for_each_caller(const std::vector<std::vector<int>>& nodes, const Action& action) {
+    for (std::size_t n = 0; n < nodes.size(); ++n)
+        for (std::size_t place = 0; place < nodes[n].size(); ++place)
+            action(nodes[n][place], targets_of(nodes, n, place));
+}
+
+// Returns why a call that is over has failed, or 0.
+int error_of(const descriptor& fd) noexcept {
+    int error = 0;
+    socklen_t bytes = sizeof error;
+    return ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &bytes) == 0 ? error : errno;
+}
+
+// Waits for a call that has begun, and calls again where the kernel has no way to the node yet: just after a link has
+// come up it remembers that there was none.
+bool is_answered(descriptor& call, std::uint32_t address, std::uint16_t port,
+                 std::chrono::steady_clock::time_point until) noexcept {
+    while (call) {
+        std::array one{pollfd{.fd = call.get(), .events = POLLOUT, .revents = 0}};
+        if (!ready(one, until)) return false;
+        const int error = error_of(call);
+        if (error == 0) return true;
+        if (error != EHOSTUNREACH || std::chrono::steady_clock::now() + between_calls > until) return false;
+        std::this_thread::sleep_for(between_calls);
+        call = begin_call(address, port);
+    }
+    return false;
+}
+
+bool send_all(const descriptor& fd, const void* data, std::size_t bytes) noexcept {
+    return ::send(fd.get(), data, bytes, MSG_NOSIGNAL) == static_cast<ssize_t>(bytes);
+}
 
 constexpr int pulses = 8;  // within the longest silence
 
@@ -40,6 +109,115 @@ std::thread start_quiet_thread(Action action) {
 }
 
 }  // namespace
+
+// ---- calling --------------------------------------------------------------------------------------------------------
+
+// Where each rank listens, by rank of the team.
+struct lifelines::address_book {
+    struct entry {
+        job_key key{};
+        std::uint32_t address = 0;
+        std::uint16_t port = 0;  // 0: it does not listen
+        port_range full{};       // in which no port is free
+    };
+    std::vector<entry> entries;
+    std::vector<int> members;  // ranks of the bootstrap
+
+    const job_key& key() const noexcept { return entries.front().key; }
+};
+
+lifelines::lifelines(team& ranks, const std::vector<std::vector<int>>& nodes, std::chrono::duration<double> silence,
+                     const network_interface& on, port_range ports)
+    : silence_(silence) {
+    const descriptor listener = on.address != 0 ? listen_at(on.address, ports) : descriptor();
+    address_book::entry own{.address = on.address, .port = port_of(listener)};
+    if (on.address != 0 && own.port == 0) own.full = ports;
+    if (::getrandom(own.key.data(), sizeof own.key, 0) != sizeof own.key) own.key = {};
+    address_book book{.entries = std::vector<address_book::entry>(at(ranks.size())), .members = ranks.members()};
+    ranks.gather_all(&own, book.entries.data(), sizeof own);
+    for (std::size_t r = 0; r < book.entries.size(); ++r)
+        if (const address_book::entry& e = book.entries[r]; e.full.first > 0)
+            throw transport_error("lifelines", "bind", EADDRINUSE,
+                                  fmt::format("rank {} finds no free port from {} (TERRACE_PORTS) at {}",
+                                              book.members[r], text_of(e.full), address_text(e.address)));
+
+    std::uint32_t own_lines = 0;
+    for_each_caller(nodes, [&](int rank, const std::vector<int>& targets) {
+        if (rank == ranks.rank()) own_lines = call(book, targets, rank);
+    });
+    std::vector<std::uint32_t> all_lines(at(ranks.size()));
+    ranks.gather_all(&own_lines, all_lines.data(), sizeof own_lines);
+    const auto member = [&](int rank) { return ranks.members()[at(rank)]; };
+    counts_.resize(at(*std::ranges::max_element(ranks.members())) + 1);
+    int expected = 0;
+    for_each_caller(nodes, [&](int rank, const std::vector<int>& targets) {
+        for (std::size_t i = 0; i < targets.size(); ++i) {
+            if ((all_lines[at(rank)] >> i & 1) == 0) continue;
+            ++counts_[at(member(rank))];
+            ++counts_[at(member(targets[i]))];
+            expected += targets[i] == ranks.rank();
+        }
+    });
+    answer(listener, book.key(), member(ranks.rank()), expected);
+    begin_to_answer();
+}
+
+// Calls all of them at once. Returns who has answered, a bit each.
+std::uint32_t lifelines::call(const address_book& book, const std::vector<int>& targets, int me) {
+    std::vector<descriptor> calls;
+    for (const int t : targets) {
+        const address_book::entry& e = book.entries[at(t)];
+        calls.push_back(e.port != 0 ? begin_call(e.address, e.port) : descriptor());
+    }
+    const auto until = clock::now() + patience;
+    std::uint32_t answered = 0;
+    for (std::size_t i = 0; i < targets.size(); ++i) {
+        const greeting hello{book.key(), book.members[at(me)], book.members[at(targets[i])]};
+        const address_book::entry& e = book.entries[at(targets[i])];
+        if (is_answered(calls[i], e.address, e.port, until) && send_all(calls[i], &hello, sizeof hello)) {
+            add(hello.to, std::move(calls[i]), false);
+            answered |= std::uint32_t{1} << i;
+        } else {
+            missing_.push_back(hello.to);
+        }
+    }
+    return answered;
+}
+
+// Answers who shows the key and means this rank. Nobody waits for those that say nothing.
+void lifelines::answer(const descriptor& listener, const job_key& key, int me, int expected) {
+    const auto until = clock::now() + patience;
+    std::vector<descriptor> callers;  // that have said nothing yet
+    while (expected > 0 && listener) {
+        std::vector<pollfd> polled{{.fd = listener.get(), .events = POLLIN, .revents = 0}};
+        for (const descriptor& c : callers) polled.push_back({.fd = c.get(), .events = POLLIN, .revents = 0});
+        if (!ready(polled, until)) return;
+        for (std::size_t i = callers.size(); i-- > 0;) {
+            if (polled[i + 1].revents == 0) continue;
+            descriptor fd = std::move(callers[i]);
+            callers.erase(callers.begin() + static_cast<std::ptrdiff_t>(i));
+            greeting hello;
+            if (::recv(fd.get(), &hello, sizeof hello, 0) != sizeof hello || hello.key != key || hello.to != me ||
+                !send_all(fd, &welcome, 1))
+                continue;
+            add(hello.from, std::move(fd), true);
+            --expected;
+        }
+        if (polled.front().revents == 0) continue;
+        if (callers.size() == most_silent) callers.erase(callers.begin());
+        descriptor next(::accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+        if (next) callers.push_back(std::move(next));
+    }
+}
+
+void lifelines::add(int rank, descriptor fd, bool sure) {
+    const int yes = 1;
+    ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+    // A link that drops packets is no cut one: the kernel sends a byte again some ten times within 6 s, not five.
+    ::setsockopt(fd.get(), IPPROTO_TCP, TCP_THIN_LINEAR_TIMEOUTS, &yes, sizeof yes);
+    polled_.push_back({.fd = fd.get(), .events = POLLIN, .revents = 0});
+    lines_.push_back({.rank = rank, .fd = std::move(fd), .sure = sure});
+}
 
 lifelines::~lifelines() {
     if (answerer_.joinable()) {

@@ -26,10 +26,9 @@ std::optional<process_state> state_of(pid_t pid) noexcept {
     unsigned long user = 0, system = 0;  // NOLINT(google-runtime-int): as sscanf has them
     unsigned long long started = 0;      // NOLINT(google-runtime-int)
     // Fields 3, 9, 14, 15 and 22 of proc(5).
-    const int got = std::sscanf(after_name + 1,
-                                " %c %*d %*d %*d %*d %*d %u %*u %*u %*u %*u %lu %lu %*d %*d %*d %*d "
-                                "%*d %*d %llu",
-                                &s.letter, &flags, &user, &system, &started);
+    const int got =
+        std::sscanf(after_name + 1, " %c %*d %*d %*d %*d %*d %u %*u %*u %*u %*u %lu %lu %*d %*d %*d %*d %*d %*d %llu",
+                    &s.letter, &flags, &user, &system, &started);
     constexpr unsigned exiting = 4;  // PF_EXITING of the kernel
     if (got != 5) return {};
     s.exits = (flags & exiting) != 0;

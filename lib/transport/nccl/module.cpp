@@ -1,5 +1,7 @@
 #include "transport/nccl/module.hpp"
 
+#include <terrace/error.hpp>
+
 #include "transport/module.hpp"
 
 namespace terrace::detail {
@@ -16,6 +18,12 @@ gpu_module load_gpu_module(const std::filesystem::path& at) {
                    "to LD_LIBRARY_PATH"},
         at, sizeof(gpu_runtime));
     return {reinterpret_cast<const gpu_runtime*>(m.table), m.path, m.trouble};
+}
+
+const gpu_runtime& need_gpu_runtime(const std::filesystem::path& at) {
+    const gpu_module m = load_gpu_module(at);
+    if (m.runtime == nullptr) throw transport_error("nccl", "dlopen", 1, m.trouble);
+    return *m.runtime;
 }
 
 }  // namespace terrace::detail

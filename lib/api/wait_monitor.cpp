@@ -21,29 +21,24 @@ namespace terrace::detail {
 
 namespace {
 
-std::atomic<unsigned> asked_for{0};
+std::atomic<unsigned> asked_for{0};  // dumps, so far
 
-void ask(int) { asked_for.fetch_add(1, std::memory_order_relaxed); }
+void ask(int) { ++asked_for; }
 
-// How often a dump has been asked for so far.
-unsigned dumps_asked_for() noexcept { return asked_for.load(std::memory_order_relaxed); }
-
-// From now on SIGUSR1 asks for a dump, unless the program has a handler of its own for it. Returns dumps_asked_for().
-unsigned watch_for_dumps() {
+// From now on SIGUSR1 asks for a dump, unless the program has a handler of its own for it.
+void watch_for_dumps() {
     struct sigaction now {};
-    if (sigaction(SIGUSR1, nullptr, &now) == 0 && now.sa_handler == SIG_DFL) {
-        struct sigaction ours {};
-        ours.sa_handler = ask;
-        ours.sa_flags = SA_RESTART;
-        sigaction(SIGUSR1, &ours, nullptr);
-    }
-    return dumps_asked_for();
+    if (sigaction(SIGUSR1, nullptr, &now) != 0 || now.sa_handler != SIG_DFL) return;
+    struct sigaction ours {};
+    ours.sa_handler = ask;
+    ours.sa_flags = SA_RESTART;
+    sigaction(SIGUSR1, &ours, nullptr);
 }
 
 }  // namespace
 
-wait_monitor::wait_monitor(const subject& of, const options& o) : of_(of), options_(o) {
-    if (!options_.dump_file.empty()) dumps_seen_ = watch_for_dumps();
+wait_monitor::wait_monitor(const subject& of, const options& o) : of_(of), options_(o), dumps_seen_(asked_for) {
+    if (!options_.dump_file.empty()) watch_for_dumps();
 }
 
 void wait_monitor::look_around() {
@@ -52,10 +47,8 @@ void wait_monitor::look_around() {
 }
 
 void wait_monitor::watch() {
-    if (!options_.dump_file.empty() && dumps_seen_ != dumps_asked_for()) {
-        dumps_seen_ = dumps_asked_for();
-        dump();
-    }
+    const unsigned asked = asked_for;
+    if (!options_.dump_file.empty() && std::exchange(dumps_seen_, asked) != asked) dump();
     of_.running.follow_waits();
     watch_links();
     if (!options_.metrics_file.empty()) keep_metrics();

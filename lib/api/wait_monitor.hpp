@@ -48,7 +48,7 @@ private:
 
     subject of_;
     const options& options_;
-    unsigned dumps_seen_ = 0;
+    unsigned dumps_seen_;
     std::chrono::steady_clock::time_point metrics_due_{};
 };
 

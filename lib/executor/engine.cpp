@@ -109,9 +109,8 @@ void engine::add_waits(const std::vector<int>& callers_rank, waiting& all) const
         }
         for (const program::wait& w : c.run->waits()) {
             const int peer = callers_rank[at(w.peer)];
-            all.ranks.insert(peer);
-            all.lines.push_back(fmt::format("call {}: stage {} {}, step {}, chunk {}: {} rank {}", c.number, w.stage,
-                                            w.down ? "down" : "up", w.step, w.chunk, w.what, peer));
+            all.add(peer, fmt::format("call {}: stage {} {}, step {}, chunk {}: {} rank {}", c.number, w.stage,
+                                      w.down ? "down" : "up", w.step, w.chunk, w.what, peer));
         }
     }
 }

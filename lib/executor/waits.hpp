@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "statistics/call_counts.hpp"
@@ -15,6 +16,11 @@ namespace terrace::detail {
 struct waiting {
     std::vector<std::string> lines;  ///< one each: the call, where in it, the operation and the rank
     std::set<int> ranks;
+
+    void add(int rank, std::string line) {
+        ranks.insert(rank);
+        lines.push_back(std::move(line));
+    }
 };
 
 /// Returns the time since this was first asked of a wait, which is noted in `since`. A rank that waits asks all the

@@ -107,6 +107,10 @@ void enqueue(communicator& comm, call_shape shape, const stream_call& c) {
     detail::enqueue(core_of(comm), {std::move(shape), {c.send, c.recv}}, c.stream);
 }
 
+void enqueue(communicator& comm, collective what, const stream_call& c, int root = 0, reduce_op op = reduce_op::sum) {
+    enqueue(comm, shape_of(what, c, comm, op, root), c);
+}
+
 }  // namespace
 
 void use_device(communicator& comm, int device) { detail::use_device(core_of(comm), device); }
@@ -121,11 +125,11 @@ void synchronize(communicator& comm) {
 }
 
 void allreduce(communicator& comm, const stream_call& c, reduce_op op) {
-    enqueue(comm, shape_of(collective::allreduce, c, comm, op), c);
+    enqueue(comm, collective::allreduce, c, 0, op);
 }
 
 void reduce_scatter(communicator& comm, const stream_call& c, reduce_op op) {
-    enqueue(comm, shape_of(collective::reduce_scatter, c, comm, op), c);
+    enqueue(comm, collective::reduce_scatter, c, 0, op);
 }
 
 void reduce_scatter(communicator& comm, const stream_call& c, std::span<const std::int64_t> counts, reduce_op op) {
@@ -136,24 +140,18 @@ void allgather(communicator& comm, const stream_call& c, std::span<const std::in
     enqueue(comm, shape_of(collective::allgather, c, comm, counts), c);
 }
 
-void allgather(communicator& comm, const stream_call& c) { enqueue(comm, shape_of(collective::allgather, c, comm), c); }
+void allgather(communicator& comm, const stream_call& c) { enqueue(comm, collective::allgather, c); }
 
-void alltoall(communicator& comm, const stream_call& c) { enqueue(comm, shape_of(collective::alltoall, c, comm), c); }
+void alltoall(communicator& comm, const stream_call& c) { enqueue(comm, collective::alltoall, c); }
 
-void gather(communicator& comm, const stream_call& c, int root) {
-    enqueue(comm, shape_of(collective::gather, c, comm, reduce_op::sum, root), c);
-}
+void gather(communicator& comm, const stream_call& c, int root) { enqueue(comm, collective::gather, c, root); }
 
-void scatter(communicator& comm, const stream_call& c, int root) {
-    enqueue(comm, shape_of(collective::scatter, c, comm, reduce_op::sum, root), c);
-}
+void scatter(communicator& comm, const stream_call& c, int root) { enqueue(comm, collective::scatter, c, root); }
 
-void broadcast(communicator& comm, const stream_call& c, int root) {
-    enqueue(comm, shape_of(collective::broadcast, c, comm, reduce_op::sum, root), c);
-}
+void broadcast(communicator& comm, const stream_call& c, int root) { enqueue(comm, collective::broadcast, c, root); }
 
 void reduce(communicator& comm, const stream_call& c, int root, reduce_op op) {
-    enqueue(comm, shape_of(collective::reduce, c, comm, op, root), c);
+    enqueue(comm, collective::reduce, c, root, op);
 }
 
 }  // namespace terrace::nccl

@@ -32,11 +32,6 @@ void expect_one_mpi(const mpi_world& world, std::string_view running) {
                     name_of_mpi(world.library), running));
 }
 
-void warn_of_lone_processes(const mpi_world& world, int processes, std::string_view running, const options& o) {
-    if (o.log && o.launched_processes > processes)
-        o.log(log_level::warn, lone_processes(o.launched_processes, processes, world.library, running));
-}
-
 // On this rank alone.
 const mpi_module& load(const mpi_world& world, const options& o) {
     const loaded_module m = load_module(module_for_mpi(world.library), o.mpi_module, sizeof(mpi_module));
@@ -88,7 +83,8 @@ connection over_mpi(const mpi_world& world, const options& o) {
     expect_one_mpi(world, running);
     const int processes = world.processes();
     if (processes == 0) throw usage_error("mpi::create: MPI does not run; call it between MPI_Init and MPI_Finalize");
-    warn_of_lone_processes(world, processes, running, o);
+    if (o.log && o.launched_processes > processes)
+        o.log(log_level::warn, lone_processes(o.launched_processes, processes, world.library, running));
     constexpr int failures = 8;  // that ranks go on after without a call of MPI's that has no timeout
     mpi_ranks all = load_on_all(world, o).join(world.comm, o.outlives_deaths ? failures : 0);
     return {.net = std::move(all.net),

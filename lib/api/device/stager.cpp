@@ -63,6 +63,10 @@ stager::traffic stager::traffic_of(const call_shape& call) const {
     return {given, got, broadcasts || call.what == collective::allreduce};
 }
 
+void stager::run(collective what, const nccl::stream_call& c, int root, reduce_op op) {
+    run(shape_of(what, c, comm_, op, root), c);
+}
+
 void stager::run(const call_shape& call, const nccl::stream_call& c) {
     const std::size_t element = size_of(call.type);
     const int blocks = row_of(call.what).blocks ? comm_.size() : 1;
@@ -164,32 +168,20 @@ staging::staging(staging&& other) noexcept = default;
 staging& staging::operator=(staging&& other) noexcept = default;
 staging::~staging() = default;
 
-void staging::allreduce(const call& c, reduce_op op) {
-    stager_->run(shape_of(collective::allreduce, c, stager_->comm(), op), c);
-}
+void staging::allreduce(const call& c, reduce_op op) { stager_->run(collective::allreduce, c, 0, op); }
 
-void staging::reduce_scatter(const call& c, reduce_op op) {
-    stager_->run(shape_of(collective::reduce_scatter, c, stager_->comm(), op), c);
-}
+void staging::reduce_scatter(const call& c, reduce_op op) { stager_->run(collective::reduce_scatter, c, 0, op); }
 
-void staging::allgather(const call& c) { stager_->run(shape_of(collective::allgather, c, stager_->comm()), c); }
+void staging::allgather(const call& c) { stager_->run(collective::allgather, c); }
 
-void staging::alltoall(const call& c) { stager_->run(shape_of(collective::alltoall, c, stager_->comm()), c); }
+void staging::alltoall(const call& c) { stager_->run(collective::alltoall, c); }
 
-void staging::gather(const call& c, int root) {
-    stager_->run(shape_of(collective::gather, c, stager_->comm(), reduce_op::sum, root), c);
-}
+void staging::gather(const call& c, int root) { stager_->run(collective::gather, c, root); }
 
-void staging::scatter(const call& c, int root) {
-    stager_->run(shape_of(collective::scatter, c, stager_->comm(), reduce_op::sum, root), c);
-}
+void staging::scatter(const call& c, int root) { stager_->run(collective::scatter, c, root); }
 
-void staging::broadcast(const call& c, int root) {
-    stager_->run(shape_of(collective::broadcast, c, stager_->comm(), reduce_op::sum, root), c);
-}
+void staging::broadcast(const call& c, int root) { stager_->run(collective::broadcast, c, root); }
 
-void staging::reduce(const call& c, int root, reduce_op op) {
-    stager_->run(shape_of(collective::reduce, c, stager_->comm(), op, root), c);
-}
+void staging::reduce(const call& c, int root, reduce_op op) { stager_->run(collective::reduce, c, root, op); }
 
 }  // namespace terrace

@@ -185,11 +185,9 @@ void call_check::add_waits(waiting& all) {
     if (distance == 0) return;
     const int awaited = wrap(net_.rank() - distance, net_.size());
     const int peer = callers_rank_[static_cast<std::size_t>(awaited)];
-    all.ranks.insert(peer);
-    all.lines.push_back(
-        fmt::format("{}: rank {} has not made this call, or waits for a rank that has not; do all "
-                    "ranks make the same calls?",
-                    history_.text_of(history_.calls()), peer));
+    all.add(peer, fmt::format("{}: rank {} has not made this call, or waits for a rank that has not; do all ranks make "
+                              "the same calls?",
+                              history_.text_of(history_.calls()), peer));
 }
 
 void call_check::tell(const call_stamp& stamp, int rank) {

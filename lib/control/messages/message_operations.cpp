@@ -74,12 +74,10 @@ void message_operations::add_wait(const message_operation& o, waiting& all) cons
         return;
     }
     const int rank = callers_rank_[at(peer)];
-    all.ranks.insert(rank);
     const char* state = o.sends         ? "it has not received all of it"
                         : o.source >= 0 ? "not all has come"
                                         : "it has not sent it";
-    all.lines.push_back(
-        fmt::format("{} rank {}, tag {}: {}", o.sends ? "send to" : "recv from", rank, o.what.tag, state));
+    all.add(rank, fmt::format("{} rank {}, tag {}: {}", o.sends ? "send to" : "recv from", rank, o.what.tag, state));
 }
 
 }  // namespace terrace::detail

@@ -103,8 +103,7 @@ void plan_changes::add_waits(const std::vector<int>& callers_rank, waiting& all)
     }
     for (const int r : silent) {
         const int rank = callers_rank[at(r)];
-        all.ranks.insert(rank);
-        all.lines.push_back(fmt::format("call {}: rank {} has not said when plans change", calls_->issued() + 1, rank));
+        all.add(rank, fmt::format("call {}: rank {} has not said when plans change", calls_->issued() + 1, rank));
     }
 }
 

@@ -84,11 +84,11 @@ struct TERRACE_API options {
     /// refuses.
     double wire_error = 0;
 
-    /// What becomes of a link that carries less than before: nothing; a line of the log names it; or all ranks also
-    /// change to a plan that rank 0 makes for the machine as it is, and back. The same on all ranks. `on` is not
-    /// together with `rounds_on_wire`. docs/guides/slow-links.md says what is noticed.
+    /// What becomes of a link that carries less than before: nothing; a line of the log names it, where there is one;
+    /// or all ranks also change to a plan that rank 0 makes for the machine as it is, and back. The same on all ranks.
+    /// `on` is not together with `rounds_on_wire`. docs/guides/slow-links.md says what is noticed.
     enum class adapting { off, name, on };
-    adapting adapt = adapting::off;
+    adapting adapt = adapting::name;
 
     /// True if the communicator has a thread that moves its calls along while the caller computes. The thread uses most
     /// of a core while calls are in flight, and sleeps otherwise. It is bound to one of the last cores that the process

@@ -120,7 +120,7 @@ constexpr variable drop_in_mode_of(std::string_view name) {
 }
 
 constexpr std::array variables{
-    variable{"TERRACE_ADAPT", "off", "off, name or on",
+    variable{"TERRACE_ADAPT", "name", "off, name or on",
              "what becomes of links that carry less than before: nothing, the log names them, or the plan follows too",
              set<&options::adapt>},
     variable{"TERRACE_BOOTSTRAP", "", "pmix or file:DIRECTORY",

@@ -41,7 +41,7 @@ link_watch::link_watch(control_plane& control, recorder& events, const plan_data
     const hierarchy& machine = p.machine;
     if (machine.node_levels() == machine.depth() || machine.has_torus() || o.place != options::placement::by_node)
         return;
-    own_.judges = rank == 0;
+    own_.judges = rank == 0 && (o.log || o.adapt == options::adapting::on);
     std::vector<bool> far;
     for (int r = 0; r < machine.ranks(); ++r)
         far.push_back(machine.shape.common_level(rank, r) >= machine.node_levels());

@@ -58,7 +58,7 @@ public:
     void note_messages(message_times& to) noexcept { messages_ = &to; }
     void note_message(int peer, bool sends, std::size_t bytes, int calls) noexcept {
         if (messages_ != nullptr && messages_->notes(peer, bytes))
-            messages_->note(peer, sends, bytes, calls, message_times::clock::now());
+            messages_->note(peer, sends, bytes, calls, message_times::clock::now);
     }
 
     /// Returns how many events have been recorded.

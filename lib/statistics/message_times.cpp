@@ -17,18 +17,18 @@ double message_sample::time(std::size_t i) const noexcept {
 }
 
 message_times::message_times(std::vector<bool> far, std::uint32_t every)
-    : far_(std::move(far)), every_(every), numbers_(2 * far_.size()) {
+    : far_(std::move(far)), every_(every), numbers_(2 * far_.size()) {}
+
+void message_times::set_ahead(clock::duration ahead) {
+    ahead_ = ahead;
+    knows_time_ = true;
     noted_.reserve(most_noted);
 }
 
-// Both ends count messages that they do not note.
-void message_times::note(int peer, bool sends, std::size_t bytes, int calls, clock::time_point now) noexcept {
-    const std::uint32_t flow = 2 * static_cast<std::uint32_t>(peer) + (sends ? 0 : 1);
-    const std::uint32_t number = numbers_[flow]++;
-    if (!knows_time_ || noted_.size() == most_noted || window_of(now) % every_ != 0) return;
-    noted_.push_back({now + ahead_, flow, number,
-                      static_cast<std::uint16_t>(std::min(bytes / length_unit, most_length)),
-                      static_cast<std::uint16_t>(calls)});
+void message_times::keep(noted n, std::size_t bytes) noexcept {
+    if (noted_.size() == most_noted || number_of(n.at) % every_ != 0) return;
+    n.length = static_cast<std::uint16_t>(std::min(bytes / length_unit, most_length));
+    noted_.push_back(n);
 }
 
 void message_times::add(message_sample& to, const noted& n) noexcept {

@@ -39,24 +39,28 @@ public:
     message_times(std::vector<bool> far, std::uint32_t every);
 
     /// Says what time it is on rank 0: messages are counted before, and noted from now on.
-    void set_ahead(clock::duration ahead) noexcept {
-        ahead_ = ahead;
-        knows_time_ = true;
-    }
+    void set_ahead(clock::duration ahead);
     std::uint32_t window_of(clock::time_point now) const noexcept { return number_of(now + ahead_); }
 
     /// Returns true if messages of so many bytes with this rank are noted.
     bool notes(int peer, std::size_t bytes) const noexcept {
         return bytes >= least_bytes && far_[static_cast<std::size_t>(peer)];
     }
-    /// A message has begun, or is complete. Allocates nothing. @param sends to the peer, or else from it
-    void note(int peer, bool sends, std::size_t bytes, int calls, clock::time_point now) noexcept;
+    /// A message has begun, or is complete. Allocates nothing. @param sends to the peer, or else from it   @param now
+    /// says what time it is
+    template <class Now>
+    void note(int peer, bool sends, std::size_t bytes, int calls, Now now) noexcept {
+        const std::uint32_t flow = 2 * static_cast<std::uint32_t>(peer) + (sends ? 0 : 1);
+        const std::uint32_t number = numbers_[flow]++;  // both ends count messages that they do not note
+        if (knows_time_) keep({now() + ahead_, flow, number, {}, static_cast<std::uint16_t>(calls)}, bytes);
+    }
 
     /// Calls f(peer, sends, window, sample) for what has been noted and not been told.
     template <class F>
     void take(clock::time_point now, F f) {
-        const auto tell = [&f](std::uint32_t flow, part& p) {
-            if (p.sample.count > 0) f(static_cast<int>(flow / 2), flow % 2 == 0, p.window, p.sample);
+        const auto tell = [&](std::uint32_t flow, part& p) {
+            if (p.sample.count > 0 && may_tell(p.window))
+                f(static_cast<int>(flow / 2), flow % 2 == 0, p.window, p.sample);
             p.sample = {};
             ++p.told;
         };
@@ -77,7 +81,8 @@ public:
     }
 
 private:
-    static constexpr int most_told = 6;  // samples of a window, for each peer and direction
+    static constexpr int most_told = 6;     // samples of a window, for each peer and direction
+    static constexpr int most_in_all = 48;  // of a window
 
     struct noted {
         clock::time_point at{};              // by the clock of rank 0
@@ -98,7 +103,12 @@ private:
     static std::uint32_t number_of(clock::time_point at) noexcept {
         return static_cast<std::uint32_t>(at.time_since_epoch() / window);
     }
+    void keep(noted n, std::size_t bytes) noexcept;
     static void add(message_sample& to, const noted& n) noexcept;
+    bool may_tell(std::uint32_t window) noexcept {
+        if (std::exchange(told_in_, window) != window) told_ = 0;
+        return ++told_ <= most_in_all;
+    }
 
     std::vector<bool> far_;
     std::uint32_t every_;
@@ -107,6 +117,8 @@ private:
     std::map<std::uint32_t, part> parts_;  // by flow
     clock::duration ahead_{};
     bool knows_time_ = false;
+    std::uint32_t told_in_ = 0;  // window
+    int told_ = 0;               // samples
 };
 
 }  // namespace terrace::detail

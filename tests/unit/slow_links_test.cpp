@@ -117,9 +117,9 @@ private:
             const int node = node_of(a.rank), next = (a.rank + ranks_of_node) % (nodes * ranks_of_node);
             if (a.hops > 0)
                 times_[at(a.rank)]->note((a.rank + (nodes - 1) * ranks_of_node) % (nodes * ranks_of_node), false,
-                                         48 << 10, 0, point(a.time));
+                                         48 << 10, 0, [&] { return point(a.time); });
             if (a.hops == hops) continue;
-            times_[at(a.rank)]->note(next, true, 48 << 10, 0, point(a.time));
+            times_[at(a.rank)]->note(next, true, 48 << 10, 0, [&] { return point(a.time); });
             free[at(node)] = std::max(free[at(node)], a.time) + message / rate(a.rank, next);
             const double late = late_[node_of(next)];
             const double seen = free[at(node)] + 0.001 * part() + (dice_.below(3) == 0 ? late * part() : 0);

@@ -46,21 +46,15 @@ int most_lanes(const plan_data& p, const options& o) noexcept {
 void plan_follower::note(const slow_links::finding& f, const std::string& why) {
     for (const int link : f.links) {
         const auto percent = static_cast<int>(100 * f.rate / f.before / step) * step;
-        if (f.is_slow) percent_[link] = std::max(step, percent);
-        else percent_.erase(link);
+        if (f.is_slow) slow_[link] = std::max(step, percent);
+        else slow_.erase(link);
     }
     why_ = why;
 }
 
-std::string plan_follower::key() const {
-    std::string all;
-    for (const auto& [link, percent] : percent_) all += fmt::format("{}:{} ", link, percent);
-    return all;
-}
-
 hierarchy plan_follower::machine(const link_rows& rows) const {
     hierarchy h = plan_.machine;
-    for (const auto& [link, percent] : percent_) {
+    for (const auto& [link, percent] : slow_) {
         const int row = rows.row_of(link), member = rows.member_of(link);
         const double part = percent / 100.0;
         if (row == rows.nic_row()) {
@@ -83,16 +77,14 @@ bool plan_follower::look(const link_rows& rows, const statistics& so_far) {
     if (making_.text.valid() && making_.text.wait_for(std::chrono::seconds(0)) != std::future_status::timeout)
         take_plan();
     if (!changes_.is_idle()) return false;
-    const std::string before = std::exchange(running_, proposed_);
-    if (before != running_) {
+    if (std::exchange(running_, proposed_) != proposed_) {
         done_.push_back({static_cast<std::int64_t>(changes_.changed_at()), why_});
         return true;
     }
-    const std::string wanted = key();
-    if (wanted == running_) return false;
-    if (const auto known = plans_.find(wanted); known != plans_.end() || wanted.empty()) {
-        proposed_ = wanted;
-        changes_.propose(wanted.empty() ? plan_.text : known->second);
+    if (slow_ == running_) return false;
+    if (const auto known = plans_.find(slow_); known != plans_.end() || slow_.empty()) {
+        proposed_ = slow_;
+        changes_.propose(slow_.empty() ? plan_.text : known->second);
     } else if (!making_.text.valid()) {
         make_plan(rows, so_far);
     }
@@ -103,7 +95,7 @@ void plan_follower::make_plan(const link_rows& rows, const statistics& so_far) {
     std::set<collective> called;
     for (const statistics::calls_of_size& c : so_far.calls)
         if (const std::optional<collective> what = parse_collective(c.call)) called.insert(*what);
-    making_.key = key();
+    making_.slow = slow_;
     making_.text = start_quiet_task([this, h = machine(rows), called] {
         const std::vector<collective> all(called.begin(), called.end());
         std::optional<plan_data> p =
@@ -113,7 +105,7 @@ void plan_follower::make_plan(const link_rows& rows, const statistics& so_far) {
 }
 
 void plan_follower::take_plan() {
-    std::string& text = plans_[making_.key] = plan_.text;
+    std::string& text = plans_[making_.slow] = plan_.text;
     try {
         text = making_.text.get();
     } catch (const std::exception& e) {

@@ -36,8 +36,8 @@ public:
     const std::vector<changed_plan>& done() const noexcept { return done_; }
 
 private:
-    // A machine's slow links, in words that tell it from others.
-    std::string key() const;
+    using percents = std::map<int, int>;  // of what links carry, by link: those that are slow
+
     hierarchy machine(const link_rows& rows) const;
     void make_plan(const link_rows& rows, const statistics& so_far);
     void take_plan();
@@ -45,11 +45,10 @@ private:
     plan_changes& changes_;
     const plan_data& plan_;
     const options& options_;
-    std::map<int, int> percent_;                // by link that is slow: what it carries
-    std::map<std::string, std::string> plans_;  // texts, by key
-    std::string running_, proposed_;            // keys
+    percents slow_, running_, proposed_;
+    std::map<percents, std::string> plans_;  // texts
     struct {
-        std::string key{};
+        percents slow{};
         std::future<std::string> text{};
     } making_;
     std::string why_;  // the next change

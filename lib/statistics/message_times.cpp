@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::int64_t steps = 65'536;  // of a window
 constexpr std::size_t length_unit = 64, most_length = 65'535;
-constexpr std::size_t most_noted = 4096;  // between looks, which are milliseconds apart
+constexpr std::size_t most_noted = 4096;  // in a window
 
 }  // namespace
 
@@ -32,7 +32,6 @@ void message_times::keep(noted n, std::size_t bytes) noexcept {
 }
 
 void message_times::add(message_sample& to, const noted& n) noexcept {
-    if (to.count == 0) to.first = n.number;
     to.calls = n.calls;
     to.at[to.count] = static_cast<std::uint16_t>(n.at.time_since_epoch() % window * steps / window);
     to.length[to.count++] = n.length;

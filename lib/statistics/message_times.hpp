@@ -1,10 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <utility>
 #include <vector>
 
@@ -55,70 +55,53 @@ public:
         if (knows_time_) keep({now() + ahead_, flow, number, {}, static_cast<std::uint16_t>(calls)}, bytes);
     }
 
-    /// Calls f(peer, sends, window, sample) for what has been noted and not been told.
+    /// Calls f(peer, sends, window, sample) for what has been noted in windows that are over.
     template <class F>
     void take(clock::time_point now, F f) {
-        const auto tell = [&](std::uint32_t flow, part& p) {
-            if (p.sample.count > 0 && may_tell(p.window))
-                f(static_cast<int>(flow / 2), flow % 2 == 0, p.window, p.sample);
-            p.sample = {};
-            ++p.told;
-        };
-        for (const noted& n : noted_) {
-            part& p = parts_[n.flow];
-            if (p.window != number_of(n.at)) {
-                tell(n.flow, p);
-                p = {number_of(n.at)};
-            }
-            if (!p.sample_goes_on(n.number)) tell(n.flow, p);
-            if (p.told < most_told) add(p.sample, n);
+        const std::uint32_t open = window_of(now);
+        if (noted_.empty() || number_of(noted_.front().at) == open) return;
+        const auto place = [](const noted& n) { return std::pair(number_of(n.at), n.flow); };
+        std::ranges::stable_sort(noted_, {}, place);
+        auto n = noted_.begin();
+        const auto end = std::ranges::find(noted_, open, [](const noted& each) { return number_of(each.at); });
+        std::pair<std::uint32_t, std::uint32_t> last{};
+        for (int of_flow = 0, of_all = 0; n != end;) {
+            const auto [window, flow] = place(*n);
+            message_sample s{.first = n->number};
+            for (; n != end && place(*n) == std::pair(window, flow) && goes_on(s, *n); ++n) add(s, *n);
+            if (window != last.first) of_all = 0;
+            of_flow = last == std::pair(window, flow) ? of_flow + 1 : 1;
+            last = {window, flow};
+            if (of_flow <= most_of_flow && ++of_all <= most_of_all)
+                f(static_cast<int>(flow / 2), flow % 2 == 0, window, s);
         }
-        noted_.clear();
-        const auto is_over = [open = window_of(now)](const auto& each) { return each.second.window != open; };
-        for (auto& each : parts_)
-            if (is_over(each)) tell(each.first, each.second);
-        std::erase_if(parts_, is_over);
+        noted_.erase(noted_.begin(), end);
     }
 
 private:
-    static constexpr int most_told = 6;     // samples of a window, for each peer and direction
-    static constexpr int most_in_all = 48;  // of a window
+    static constexpr int most_of_flow = 6, most_of_all = 48;  // samples of a window
 
     struct noted {
         clock::time_point at{};              // by the clock of rank 0
         std::uint32_t flow = 0, number = 0;  // 2 * peer; 1 more: from it
         std::uint16_t length = 0, calls = 0;
     };
-    // What has not been told of a window, for one peer and direction.
-    struct part {
-        std::uint32_t window = 0;
-        int told = 0;
-        message_sample sample{};
-
-        bool sample_goes_on(std::uint32_t number) const noexcept {
-            return sample.count == 0 || (sample.count < message_sample::most && number == sample.first + sample.count);
-        }
-    };
 
     static std::uint32_t number_of(clock::time_point at) noexcept {
         return static_cast<std::uint32_t>(at.time_since_epoch() / window);
     }
     void keep(noted n, std::size_t bytes) noexcept;
-    static void add(message_sample& to, const noted& n) noexcept;
-    bool may_tell(std::uint32_t window) noexcept {
-        if (std::exchange(told_in_, window) != window) told_ = 0;
-        return ++told_ <= most_in_all;
+    static bool goes_on(const message_sample& s, const noted& n) noexcept {
+        return s.count < message_sample::most && n.number == s.first + s.count;
     }
+    static void add(message_sample& to, const noted& n) noexcept;
 
     std::vector<bool> far_;
     std::uint32_t every_;
-    std::vector<std::uint32_t> numbers_;   // of messages so far, by flow
-    std::vector<noted> noted_;             // since the last take()
-    std::map<std::uint32_t, part> parts_;  // by flow
+    std::vector<std::uint32_t> numbers_;  // of messages so far, by flow
+    std::vector<noted> noted_;            // that take() has not told
     clock::duration ahead_{};
     bool knows_time_ = false;
-    std::uint32_t told_in_ = 0;  // window
-    int told_ = 0;               // samples
 };
 
 }  // namespace terrace::detail

@@ -16,7 +16,6 @@ constexpr std::uint32_t most_apart = 12;     // windows that `enough` may be spr
 constexpr double least_span = 1e-3;          // [s]: clocks differ by less
 constexpr double shown = 0.8;                // part of windows that show no more than a link carries
 constexpr double is_slow = 0.8;              // of what it carried
-constexpr double is_late = 0.25;             // of the messages
 constexpr std::size_t most_calls = 16;       // kinds of calls
 constexpr std::size_t most_before = 240;     // windows: a minute
 
@@ -26,13 +25,6 @@ double seconds_at(std::uint32_t window) {
 
 // Half-way from a part to the whole.
 double half_way(double part) { return (1 + part) / 2; }
-
-// Returns what the last windows show. @param count at most so many
-std::vector<double> last_ones(const auto& windows, auto what, std::size_t count = kept) {
-    std::vector<double> all;
-    for (auto w = windows.rbegin(); w != windows.rend() && all.size() < count; ++w) all.push_back(w->second.*what);
-    return all;
-}
 
 // Returns the value that a part of all are below.
 double quantile(std::vector<double> all, double part) {
@@ -92,7 +84,7 @@ std::vector<slow_links::message> slow_links::messages_of(std::pair<int, int> ran
 }
 
 void slow_links::measure(std::uint32_t window, const flows& seen) {
-    std::vector<crossing> through(links_.size());
+    std::vector<std::vector<message>> through(links_.size());
     std::set<int> calls;
     for (const auto& [ranks, ended] : seen) {
         const std::vector<int> path = path_(ranks.first, ranks.second);
@@ -100,13 +92,7 @@ void slow_links::measure(std::uint32_t window, const flows& seen) {
         const auto rate_of = [&](int link) { return links_[at(link)].rate; };
         const double rate = rate_of(std::ranges::min(path, {}, rate_of));
         const std::vector<message> all = messages_of(ranks, ended, rate);
-        int late = 0;
-        for (std::size_t i = 1; i < all.size(); ++i) late += all[i].ended - all[i - 1].ended < all[i].bytes / rate / 2;
-        for (const int link : path) {
-            crossing& c = through[at(link)];
-            c.messages.insert(c.messages.end(), all.begin(), all.end());
-            c.late += late;
-        }
+        for (const int link : path) through[at(link)].insert(through[at(link)].end(), all.begin(), all.end());
         for (const auto& [number, end] : ended) calls.insert(end.calls);
     }
     const double oldest = seconds_at(window) - seconds_at(most_apart);
@@ -114,11 +100,8 @@ void slow_links::measure(std::uint32_t window, const flows& seen) {
     calls_ = calls.size() == 1 ? *calls.begin() : -1;
     for (std::size_t l = 0; l < links_.size(); ++l) {
         history& h = past()[l];
-        const auto& [messages, late] = through[l];
-        if (!messages.empty())
-            h.last.emplace_back(window,
-                                measured{std::min(links_[l].rate, most_carried(messages, least_span)),
-                                         static_cast<double>(late) / static_cast<double>(messages.size()), messages});
+        if (const auto& all = through[l]; !all.empty())
+            h.last.emplace_back(window, measured{std::min(links_[l].rate, most_carried(all, least_span)), all});
         while (h.last.size() > kept || (!h.last.empty() && h.last.front().first + most_apart * every_ < window)) {
             if (slow_.empty()) h.before.push_back(h.last.front().second.rate);
             h.last.pop_front();
@@ -188,8 +171,9 @@ std::optional<slow_links::judgement> slow_links::judge_link(int link, std::uint3
     for (const int l : {link, links_[at(link)].back}) {
         const history& h = of(l);
         if (h.last.size() < enough || h.usual <= 0 || h.last.back().first + every_ < window) return {};
-        j.part = std::max(j.part, quantile(last_ones(h.last, &measured::rate), shown) / h.usual);
-        j.late = std::max(j.late, quantile(last_ones(h.last, &measured::late), 0.5));
+        std::vector<double> rates;
+        for (const auto& each : h.last) rates.push_back(each.second.rate);
+        j.part = std::max(j.part, quantile(std::move(rates), shown) / h.usual);
     }
     return j;
 }
@@ -215,7 +199,7 @@ std::optional<slow_links::finding> slow_links::compare(std::uint32_t window) {
     finding f{{}, rate_now(one.link), h.usual, h.last.front().first, true};
     for (const judgement& j : all) {
         if (j.part >= half_way(one.part)) continue;
-        if (j.late >= is_late || !carry_the_same(one.link, j.link)) return {};
+        if (!carry_the_same(one.link, j.link)) return {};
         f.links.push_back(j.link);
     }
     return f;

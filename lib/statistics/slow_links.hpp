@@ -67,7 +67,6 @@ private:
     // What a window shows of a link.
     struct measured {
         double rate = 0;  // [B/s]
-        double late = 0;  // part of messages that were complete sooner after another one than a link allows
         std::vector<message> messages{};
         friend bool operator==(const measured&, const measured&) = default;
     };
@@ -80,11 +79,6 @@ private:
     struct judgement {
         int link = 0;
         double part = 0;  // of what is usual, at most, in the better direction
-        double late = 0;
-    };
-    struct crossing {
-        std::vector<message> messages{};
-        int late = 0;
     };
 
     std::vector<message> messages_of(std::pair<int, int> ranks, const numbered& ended, double rate);

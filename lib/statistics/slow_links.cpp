@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::uint32_t until_known = 3;     // windows until the ranks have said what they noted
 constexpr std::size_t kept = 8, enough = 6;  // windows: 2 s, and how many of them must say something
+constexpr std::uint32_t recent = 5;          // windows that show what a link carries now
 constexpr std::uint32_t most_apart = 12;     // windows that `enough` may be spread over
 constexpr double least_span = 1e-3;          // [s]: clocks differ by less
 constexpr double shown = 0.8;                // part of windows that show no more than a link carries
@@ -34,7 +35,8 @@ double quantile(std::vector<double> all, double part) {
 }
 
 // Returns the most bytes that began and were complete within some time, by that time [B/s]. @param least time [s]
-double most_carried(auto messages, double least) {
+// @param burst so many bytes may be faster
+double most_carried(auto messages, double least, double burst) {
     std::ranges::sort(messages, {}, [](const auto& m) { return m.ended; });
     double most = 0;
     for (const auto& first : messages) {
@@ -42,7 +44,7 @@ double most_carried(auto messages, double least) {
         for (const auto& m : messages) {
             if (m.begun < first.begun) continue;
             bytes += m.bytes;
-            most = std::max(most, bytes / std::max(least, m.ended - first.begun));
+            most = std::max(most, (bytes - burst) / std::max(least, m.ended - first.begun));
         }
     }
     return most;
@@ -57,16 +59,7 @@ void slow_links::add(std::uint32_t window, int from, int to, bool sends, const m
         ends[s.first + static_cast<std::uint32_t>(i)] = {seconds_at(window) + s.time(i), s.bytes(i), s.calls};
 }
 
-double slow_links::least_delay(int from, int to) const {
-    const auto p = pairs_.find({from, to});
-    return p == pairs_.end() || p->second.shortest.empty() ? std::numeric_limits<double>::infinity()
-                                                           : std::ranges::min(p->second.shortest);
-}
-
-// Ranks have set their clocks, but not exactly: no message is faster than its links, in either direction.
-std::vector<slow_links::message> slow_links::messages_of(std::pair<int, int> ranks, const numbered& ended,
-                                                         double rate) {
-    pair_times& p = pairs_[ranks];
+std::vector<slow_links::message> slow_links::messages_of(pair_times& p, const numbered& ended, double rate) {
     std::vector<message> all;
     double shortest = std::numeric_limits<double>::infinity();
     for (const auto& [number, end] : ended) {
@@ -77,22 +70,25 @@ std::vector<slow_links::message> slow_links::messages_of(std::pair<int, int> ran
     }
     if (!all.empty()) p.shortest.push_back(shortest);
     if (p.shortest.size() > most_before) p.shortest.pop_front();
-    const double most = least_delay(ranks.first, ranks.second), least = -least_delay(ranks.second, ranks.first);
-    const double ahead = most < least ? (most + least) / 2 : std::clamp(0.0, least, most);
-    for (message& m : all) m.begun += ahead;
+    p.burst = p.shortest.empty() ? 0 : std::max(0.0, -std::ranges::min(p.shortest)) * rate;
     return all;
 }
 
 void slow_links::measure(std::uint32_t window, const flows& seen) {
-    std::vector<std::vector<message>> through(links_.size());
+    std::vector<crossing> through(links_.size());
     std::set<int> calls;
     for (const auto& [ranks, ended] : seen) {
         const std::vector<int> path = path_(ranks.first, ranks.second);
         if (path.empty()) continue;
         const auto rate_of = [&](int link) { return links_[at(link)].rate; };
         const double rate = rate_of(std::ranges::min(path, {}, rate_of));
-        const std::vector<message> all = messages_of(ranks, ended, rate);
-        for (const int link : path) through[at(link)].insert(through[at(link)].end(), all.begin(), all.end());
+        pair_times& p = pairs_[ranks];
+        const std::vector<message> all = messages_of(p, ended, rate);
+        for (const int link : path) {
+            crossing& c = through[at(link)];
+            c.messages.insert(c.messages.end(), all.begin(), all.end());
+            c.burst = std::max(c.burst, p.burst);
+        }
         for (const auto& [number, end] : ended) calls.insert(end.calls);
     }
     const double oldest = seconds_at(window) - seconds_at(most_apart);
@@ -100,8 +96,8 @@ void slow_links::measure(std::uint32_t window, const flows& seen) {
     calls_ = calls.size() == 1 ? *calls.begin() : -1;
     for (std::size_t l = 0; l < links_.size(); ++l) {
         history& h = past()[l];
-        if (const auto& all = through[l]; !all.empty())
-            h.last.emplace_back(window, measured{std::min(links_[l].rate, most_carried(all, least_span)), all});
+        if (const auto& [all, burst] = through[l]; !all.empty())
+            h.last.emplace_back(window, measured{std::min(links_[l].rate, most_carried(all, least_span, burst)), all});
         while (h.last.size() > kept || (!h.last.empty() && h.last.front().first + most_apart * every_ < window)) {
             if (slow_.empty()) h.before.push_back(h.last.front().second.rate);
             h.last.pop_front();
@@ -146,14 +142,15 @@ void slow_links::end_slow(std::uint32_t window, std::vector<finding>& found) {
 }
 
 // Returns what a slow link carries [B/s], in its better direction. Of many messages few are under way where the time
-// that counts begins and ends. The oldest window may be from before.
+// that counts begins and ends. Older windows may be from before.
 double slow_links::rate_now(int link) {
     double rate = 0;
     for (const int l : {link, links_[at(link)].back}) {
         std::vector<message> all;
         for (const auto& [window, m] : of(l).last)
-            if (window > of(l).last.front().first) all.insert(all.end(), m.messages.begin(), m.messages.end());
-        rate = std::max(rate, most_carried(std::move(all), seconds_at(1)));
+            if (window + recent * every_ > of(l).last.back().first)
+                all.insert(all.end(), m.messages.begin(), m.messages.end());
+        rate = std::max(rate, most_carried(std::move(all), seconds_at(1), 0));
     }
     return rate;
 }

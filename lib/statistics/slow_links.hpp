@@ -63,6 +63,11 @@ private:
     struct pair_times {
         numbered begun{};
         std::deque<double> shortest{};  // from begin to end, less what links take, in windows of the last minute [s]
+        double burst = 0;               // bytes by which the shortest is shorter, as queues or clocks allow
+    };
+    struct crossing {
+        std::vector<message> messages{};
+        double burst = 0;
     };
     // What a window shows of a link.
     struct measured {
@@ -81,8 +86,7 @@ private:
         double part = 0;  // of what is usual, at most, in the better direction
     };
 
-    std::vector<message> messages_of(std::pair<int, int> ranks, const numbered& ended, double rate);
-    double least_delay(int from, int to) const;
+    static std::vector<message> messages_of(pair_times& p, const numbered& ended, double rate);
     void measure(std::uint32_t window, const flows& seen);
     std::vector<history>& past();
     const history& of(int link) { return past()[static_cast<std::size_t>(link)]; }

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint32_t until_known = 3;     // windows until the ranks have said what they noted
 constexpr std::size_t kept = 8, enough = 6;  // windows: 2 s, and how many of them must say something
-constexpr std::uint32_t recent = 5;          // windows that show what a link carries now
+constexpr std::uint32_t recent = 7;          // windows that show what a link carries now
 constexpr std::uint32_t most_apart = 12;     // windows that `enough` may be spread over
 constexpr double least_span = 1e-3;          // [s]: clocks differ by less
 constexpr double shown = 0.8;                // part of windows that show no more than a link carries
@@ -142,7 +142,7 @@ void slow_links::end_slow(std::uint32_t window, std::vector<finding>& found) {
 }
 
 // Returns what a slow link carries [B/s], in its better direction. Of many messages few are under way where the time
-// that counts begins and ends. Older windows may be from before.
+// that counts begins and ends, and of long spans little is from before.
 double slow_links::rate_now(int link) {
     double rate = 0;
     for (const int l : {link, links_[at(link)].back}) {
@@ -150,7 +150,7 @@ double slow_links::rate_now(int link) {
         for (const auto& [window, m] : of(l).last)
             if (window + recent * every_ > of(l).last.back().first)
                 all.insert(all.end(), m.messages.begin(), m.messages.end());
-        rate = std::max(rate, most_carried(std::move(all), seconds_at(1), 0));
+        rate = std::max(rate, most_carried(std::move(all), seconds_at(recent - 2), 0));
     }
     return rate;
 }

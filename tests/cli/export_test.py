@@ -140,7 +140,7 @@ levels:
                       self.terrace("verify", "hosts", "--plan", "p.yaml", status=1))
         self.write("hosts", self.read("hosts").replace("tux5 slots=1\n", ""))
         self.assertRegex(self.terrace("verify", "hosts", status=2), r"hosts:7:0: 12 ranks on 4 hosts up to here, but")
-        self.assertIn("--plan is for files of terrace export",
+        self.assertIn("p.yaml is no file of terrace export",
                       self.terrace("verify", "p.yaml", "--plan", "p.yaml", status=2))
 
     # The link between two nodes carries the same either way. Node by node there are fewer messages, but a whole vector

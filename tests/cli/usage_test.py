@@ -11,7 +11,7 @@ import unittest
 
 from command import ONE_RANK, TERRACE, Command
 
-COMMANDS = ["plan", "explain", "simulate", "verify", "topo", "diff", "detect", "export", "doctor", "info"]
+COMMANDS = ["plan", "explain", "simulate", "export", "verify", "topo", "diff", "detect", "doctor", "info"]
 
 # Permissions of folders mean nothing to root, unless it gives up that right.
 AS_OTHERS = ["setpriv", "--bounding-set=-dac_override"] if os.geteuid() == 0 else []

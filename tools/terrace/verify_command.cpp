@@ -63,7 +63,9 @@ int verify_command::prove_facts(const export_format& format, const plan_facts& f
 
 int verify_command::run() const {
     if (const export_format* format = find_format(plan_file)) return prove_export(*format);
-    if (!made_of.empty()) throw usage_error("terrace verify: --plan is for files of terrace export");
+    if (!made_of.empty())
+        throw usage_error(fmt::format("terrace verify: {} is no file of terrace export, and --plan is for those",
+                                      plan_file.string()));
     return prove_rules(read_runnable_plan(plan_file));
 }
 

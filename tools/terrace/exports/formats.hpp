@@ -85,6 +85,7 @@ struct file_line {
 };
 /// Returns the lines that are neither blank nor comments (#).
 std::vector<file_line> lines_of(const named_text& file);
+std::vector<file_line> lines_of(named_text&&) = delete;  // lines are parts of the text
 
 // The formats' writers and readers, a file for each kind. docs/reference/exports.md describes what they write.
 std::string plan_json(const plan_data& plan, const export_options&);

@@ -95,8 +95,8 @@ plan_facts read_nic_script(const named_text& file) {
         if (line.text.ends_with(" ;;") && line.text.find("nic=") != line.text.npos)
             arms.push_back(line.parts(file, arm, "0) nic=eth0 ;;")[1]);
     const bool alike = file.text.find(by_local_rank) != file.text.npos;
-    const std::string due = script(arms, alike);
-    const std::vector<file_line> all_due = lines_of({"", due});
+    const named_text due{"", script(arms, alike)};
+    const std::vector<file_line> all_due = lines_of(due);
     for (std::size_t n = 0; n < lines.size(); ++n)
         if (n >= all_due.size() || lines[n].text != all_due[n].text)
             lines[n].fail(

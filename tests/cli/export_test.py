@@ -28,7 +28,8 @@ class Export(Command):
         return self.terrace("export", "p.yaml", "--to", form)
 
     def test_ranks_are_node_by_node(self):
-        self.assertEqual(self.export(self.NAMED, "rankfile").splitlines()[0], "# made by terrace export --to rankfile: 13 ranks on 5 hosts")
+        self.assertEqual(self.export(self.NAMED, "rankfile").splitlines()[0],
+                         "# made by terrace export --to rankfile: 13 ranks on 5 hosts")
         lines = self.lines_of(self.NAMED, "rankfile")
         self.assertEqual(len(lines), 13)
         self.assertEqual([lines[0], lines[4], lines[12]], ["rank 0=tux1 slot=0", "rank 4=tux2 slot=0",
@@ -108,7 +109,8 @@ levels:
             self.assertRegex(self.terrace("verify", "r.txt", status=2), r"r\.txt:[0-9]+:1: ranks 2 behind 13: ")
 
     def test_verify_knows_a_file_by_its_beginning(self):
-        for form in "rankfile hostfile machinefile slurm torchrun openmpi-rules openmpi-han mpich intel-mpi nics simgrid".split():
+        for form in ("rankfile hostfile machinefile slurm torchrun openmpi-rules openmpi-han mpich intel-mpi nics "
+                     "simgrid").split():
             self.write("out", self.export(NicPlan.CLUSTER if form == "nics" else self.NAMED, form))
             says = self.terrace("verify", "out", "--plan", "p.yaml")
             self.assertRegex(says, "^out: .*, as p.yaml has it\nnot in " + form + ": ")

@@ -1,6 +1,5 @@
 // Files of rules for Open MPI's components `tuned` and `han`: numbers, of which there are as many as a number before
-// them says.
-// `#` begins a comment.
+// them says. `#` begins a comment.
 
 #include <algorithm>
 #include <array>

@@ -38,18 +38,13 @@ std::vector<std::int64_t> chunks_for(const price& cost, std::int64_t bytes) {
     return chunks;
 }
 
-// Returns the shortest vector that must be cut: in two chunks and more. Parts in memory must fit caches, of which
-// prices know nothing. A rank that exchanges blocks sends to all others at once, and must not fill the queues before
-// slow links (docs/measurements/other-collectives.md).
-std::int64_t shortest_cut(const priced_candidate& c) {
-    const price& cost = c.cost;
-    const auto in_memory = [](const stage& s) { return s.provider == provider::shared_memory; };
-    std::int64_t shortest = std::numeric_limits<std::int64_t>::max();
-    if (!cost.crosses_network() || std::ranges::any_of(c.what.stages, in_memory))
-        shortest = 2 * chunk_for(cost.largest_part(), policy.shard_length);
-    if (cost.crosses_network() && cost.what() == collective::alltoall)
-        shortest = std::min(shortest, 2 * chunk_for(cost.network_part(), policy.message_length));
-    return shortest;
+// Returns the shortest vector that must be cut: in two chunks and more. A rank's part must fit caches, and a long
+// message waits for the other end before it leaves: prices know of neither. A rank that exchanges blocks sends to all
+// others at once, and must not fill the queues before slow links (docs/measurements/other-collectives.md).
+std::int64_t shortest_cut(const price& cost) {
+    const std::int64_t shortest = 2 * chunk_for(cost.largest_part(), policy.shard_length);
+    if (!cost.crosses_network() || cost.what() != collective::alltoall) return shortest;
+    return std::min(shortest, 2 * chunk_for(cost.network_part(), policy.message_length));
 }
 
 // True where dimensions of a torus come first in turns, on no way to or from a root. More lanes, which begin one after
@@ -75,7 +70,7 @@ std::vector<tuning> tunings(const hierarchy& machine, const priced_candidate& c,
     for (const std::int64_t chunk : chunks_for(c.cost, bytes))
         chunked.emplace_back(chunk, c.cost.in_chunks(size, chunk));
     std::vector<tuning> options;
-    if (bytes < shortest_cut(c) || chunked.empty()) options.push_back({1, 0, c.cost.time(size, 1, 0)});
+    if (bytes < shortest_cut(c.cost) || chunked.empty()) options.push_back({1, 0, c.cost.time(size, 1, 0)});
     const auto [least, most] = lanes_of(machine, c);
     for (int lanes = least; lanes <= most; lanes *= 2)
         for (const auto& [chunk, p] : chunked) options.push_back({lanes, chunk, p.time(lanes)});

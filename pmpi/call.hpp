@@ -1,55 +1,12 @@
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <string_view>
 
 #include <mpi.h>
 
+#include "pmpi/call_kind.hpp"
+
 namespace terrace::detail::pmpi {
-
-/// The calls that are intercepted. Every row of calls.def is one.
-enum class call_kind : std::uint8_t {
-#define TERRACE_PMPI_CALL(name, mpi, traits, parameters, arguments, call) name,
-#include "pmpi/calls.def"
-};
-
-inline constexpr std::string_view call_names[] = {
-#define TERRACE_PMPI_CALL(name, mpi, traits, parameters, arguments, call) #name,
-#include "pmpi/calls.def"
-};
-inline constexpr std::size_t call_kinds = sizeof call_names / sizeof call_names[0];
-
-/// The functions of a call: MPI_Allreduce, MPI_Iallreduce, MPI_Allreduce_init.
-enum class form : std::uint8_t { blocking, started, persistent };
-inline constexpr std::size_t forms = 3;
-
-constexpr std::string_view to_string(call_kind k) noexcept { return call_names[static_cast<std::size_t>(k)]; }
-
-namespace traits {
-inline constexpr unsigned none = 0, reduces = 1, rooted = 2, passes = 4;
-inline constexpr unsigned of_call[] = {
-#define TERRACE_PMPI_CALL(name, mpi, traits, parameters, arguments, call) traits,
-#include "pmpi/calls.def"
-};
-}  // namespace traits
-
-constexpr bool reduces(call_kind k) noexcept {
-    return (traits::of_call[static_cast<std::size_t>(k)] & traits::reduces) != 0;
-}
-constexpr bool has_root(call_kind k) noexcept {
-    return (traits::of_call[static_cast<std::size_t>(k)] & traits::rooted) != 0;
-}
-
-/// True if MPI runs all calls.
-constexpr bool passes(call_kind k) noexcept {
-    return (traits::of_call[static_cast<std::size_t>(k)] & traits::passes) != 0;
-}
-
-/// False if ranks need not agree on how much is moved, or nothing is.
-constexpr bool has_size(call_kind k) noexcept {
-    return k != call_kind::barrier && k != call_kind::alltoallv && !passes(k);
-}
 
 /// Counts or displacements by rank, of either width: those of MPI_X and of MPI_X_c. Null where a call has none.
 class numbers {

@@ -1,36 +1,37 @@
 #include "pmpi/settings.hpp"
 
-#include <cctype>
 #include <cstdio>
-#include <cstdlib>
+#include <exception>
+#include <string_view>
 
 #include "base/keep_for_ever.hpp"
+#include "pmpi/variables.hpp"
 
 namespace terrace::detail::pmpi {
 
 namespace {
 
-std::string value_of(const std::string& name) {
-    const char* value = std::getenv(name.c_str());
-    return value != nullptr ? value : "";
-}
-
-// Of a value that options::from_environment() has accepted.
-std::vector<sized_mode> modes_of(const std::string& name) {
-    const std::string value = value_of(name);
-    return value.empty() ? std::vector<sized_mode>() : parse_modes(value).value();
+bool is_first_rank() {
+    int rank = 0;
+    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    return rank == 0;
 }
 
 settings read() {
     settings s;
-    s.of_communicators = options::from_environment();
-    if (value_of("TERRACE_TIMEOUT").empty()) s.of_communicators.timeout = {};  // as MPI waits
+    options& o = s.of_communicators;
+    o = options::from_environment();
+    const std::vector<std::string> environment = process_environment();
+    const std::vector<std::string> unknown = check_drop_in_variables(environment);
+    if (o.log && is_first_rank())
+        for (const std::string& line : unknown) o.log(log_level::warn, line);
+    if (value_in(environment, "TERRACE_TIMEOUT").empty()) o.timeout = {};  // as MPI waits
+    const auto modes_of = [&](std::string_view name) {
+        return parse_modes(value_in(environment, name)).value_or(std::vector<sized_mode>());
+    };
     const std::vector<sized_mode> all = modes_of("TERRACE_PMPI");
     for (std::size_t k = 0; k < call_kinds; ++k) {
-        std::string name = "TERRACE_PMPI_";
-        for (const char letter : call_names[k])
-            name += static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
-        s.modes[k] = modes_of(name);
+        s.modes[k] = modes_of(variable_of(static_cast<call_kind>(k)));
         s.modes[k].insert(s.modes[k].end(), all.begin(), all.end());
     }
     s.report_file = named_report_file();
@@ -43,9 +44,7 @@ settings read_or_switch_off() {
     } catch (const std::exception& e) {
         settings none;
         for (auto& modes : none.modes) modes = {{.is = mode::off}};
-        int rank = 0;
-        PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
-        if (rank == 0) std::fprintf(stderr, "terrace: warn: the drop-in is off: %s\n", e.what());
+        if (is_first_rank()) std::fprintf(stderr, "terrace: warn: the drop-in is off: %s\n", e.what());
         return none;
     }
 }
@@ -56,7 +55,7 @@ mode settings::mode_of(call_kind what, std::int64_t bytes) const noexcept {
     return detail::mode_of(modes[static_cast<std::size_t>(what)], bytes);
 }
 
-std::string named_report_file() { return value_of("TERRACE_PMPI_REPORT"); }
+std::string named_report_file() { return std::string(value_in(process_environment(), "TERRACE_PMPI_REPORT")); }
 
 const settings& current_settings() {
     static const auto& read_once = kept_for_ever(read_or_switch_off());

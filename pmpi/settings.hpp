@@ -7,8 +7,8 @@
 
 #include <terrace/options.hpp>
 
-#include "base/sized_modes.hpp"
 #include "pmpi/call.hpp"
+#include "pmpi/sized_modes.hpp"
 
 namespace terrace::detail::pmpi {
 

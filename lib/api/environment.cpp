@@ -1,11 +1,10 @@
 #include "api/environment.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdio>
+#include <iterator>
 #include <limits>
 #include <optional>
 
@@ -13,9 +12,7 @@
 
 #include <terrace/error.hpp>
 
-#include "base/edit_distance.hpp"
 #include "base/find_name.hpp"
-#include "base/sized_modes.hpp"
 #include "base/units.hpp"
 
 namespace terrace::detail {
@@ -23,6 +20,7 @@ namespace terrace::detail {
 namespace {
 
 constexpr std::string_view prefix = "TERRACE_";
+constexpr std::string_view of_the_drop_in = "TERRACE_PMPI";  // which looks at these itself: pmpi/variables.hpp
 
 void write_line(std::string_view level, std::string_view line) {
     const std::string text = fmt::format("terrace: {}: {}\n", level, line);
@@ -110,15 +108,6 @@ bool set_wire(options& o, std::string_view value) {
     return (o.rounds_on_wire = is_limit) || read(value, o.rounds_on_wire);
 }
 
-// Variables of the drop-in, which reads them itself: pmpi/settings.cpp.
-bool leave_to_the_drop_in(options&, std::string_view) { return true; }
-bool is_drop_in_mode(options&, std::string_view value) { return parse_modes(value).has_value(); }
-
-constexpr std::string_view drop_in_modes = "auto, on or off, each for some sizes: off:-64K,auto";
-constexpr variable drop_in_mode_of(std::string_view name) {
-    return {name, "", drop_in_modes, "the same for this call", is_drop_in_mode};
-}
-
 constexpr std::array variables{
     variable{"TERRACE_ADAPT", "name", "off, name or on",
              "what becomes of links that carry less than before: nothing, the log names them, or the plan follows too",
@@ -150,23 +139,6 @@ constexpr std::array variables{
              set<&options::plan_file>},
     variable{"TERRACE_PLAN_CACHE", "", "a directory",
              "where plans that jobs make are kept for the next job on such a machine", set<&options::plan_cache>},
-    variable{"TERRACE_PMPI", "auto", drop_in_modes,
-             "under the drop-in for MPI, who runs collectives: whoever is faster, Terrace, or MPI", is_drop_in_mode},
-    drop_in_mode_of("TERRACE_PMPI_ALLGATHER"),
-    drop_in_mode_of("TERRACE_PMPI_ALLGATHERV"),
-    drop_in_mode_of("TERRACE_PMPI_ALLREDUCE"),
-    drop_in_mode_of("TERRACE_PMPI_ALLTOALL"),
-    drop_in_mode_of("TERRACE_PMPI_ALLTOALLV"),
-    drop_in_mode_of("TERRACE_PMPI_BARRIER"),
-    drop_in_mode_of("TERRACE_PMPI_BCAST"),
-    drop_in_mode_of("TERRACE_PMPI_GATHER"),
-    drop_in_mode_of("TERRACE_PMPI_REDUCE"),
-    drop_in_mode_of("TERRACE_PMPI_REDUCE_SCATTER"),
-    drop_in_mode_of("TERRACE_PMPI_REDUCE_SCATTER_BLOCK"),
-    variable{"TERRACE_PMPI_REPORT", "", "a file name",
-             "where the drop-in writes who ran what, and how long it took: when MPI ends, and on SIGUSR2",
-             leave_to_the_drop_in},
-    drop_in_mode_of("TERRACE_PMPI_SCATTER"),
     variable{"TERRACE_PORTS", "", "FIRST-LAST, from 1 to 65535",
              "the ports at which ranks listen, of lifelines, meetings and UCX; not set: the kernel chooses",
              set<&options::ports>},
@@ -193,27 +165,9 @@ constexpr std::array variables{
              "whether sums of floats are rounded to the wire types of the plan", set_wire},
 };
 
-std::string unknown(std::string_view name) {
-    const auto nearest =
-        std::min_element(variables.begin(), variables.end(), [&](const variable& a, const variable& b) {
-            return edit_distance(name, a.name) < edit_distance(name, b.name);
-        });
-    const bool near = edit_distance(name, nearest->name) <= 3;
-    return fmt::format(
-        "{} is unknown to Terrace and has no effect{}", name,
-        near ? fmt::format("; did you mean {}?", nearest->name) : "; `terrace info` lists the variables");
-}
-
 }  // namespace
 
 std::span<const variable> environment_variables() noexcept { return variables; }
-
-std::string_view value_in(std::span<const std::string> environment, std::string_view name) noexcept {
-    const std::size_t end = name.size();
-    for (const std::string_view entry : environment)
-        if (entry.size() > end + 1 && entry[end] == '=' && entry.starts_with(name)) return entry.substr(end + 1);
-    return {};
-}
 
 std::string slurm_address_in(std::span<const std::string> environment) {
     const std::string_view address = value_in(environment, "SLURM_TOPOLOGY_ADDR");
@@ -223,20 +177,11 @@ std::string slurm_address_in(std::span<const std::string> environment) {
 
 options options_from(std::span<const std::string> environment, std::vector<std::string>& warnings) {
     options o;
-    for (const variable& v : variables) {
-        const std::string_view own = value_in(environment, v.name), value = own.empty() ? v.fallback : own;
-        if (!value.empty() && !v.apply(o, value))
-            throw input_error("environment", 0, 0, fmt::format("{} is \"{}\"; allowed: {}", v.name, value, v.allowed));
-    }
+    apply_variables(variables, environment, o);
     if (o.topology_address.empty()) o.topology_address = slurm_address_in(environment);
     for (const std::string_view name : {"OMPI_MCA_orte_enable_recovery", "OMPI_MCA_mpi_ft_enable"})
         o.outlives_deaths |= value_in(environment, name) == "1";
-    for (const std::string& entry : environment) {
-        const std::string_view name = std::string_view(entry).substr(0, entry.find('='));
-        const auto is_it = [&](const variable& v) { return v.name == name; };
-        if (name.starts_with(prefix) && std::none_of(variables.begin(), variables.end(), is_it))
-            warnings.push_back(unknown(name));
-    }
+    std::ranges::move(unknown_variables(environment, prefix, variables, of_the_drop_in), std::back_inserter(warnings));
     return o;
 }
 
@@ -271,12 +216,6 @@ bool is_first_rank(std::span<const std::string> environment) noexcept {
     for (const std::string_view name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", "RANK"})
         if (const auto rank = value_in(environment, name); !rank.empty()) return rank == "0";
     return true;
-}
-
-std::vector<std::string> process_environment() {
-    std::vector<std::string> entries;
-    for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) entries.emplace_back(*entry);
-    return entries;
 }
 
 }  // namespace terrace::detail

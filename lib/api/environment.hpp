@@ -8,18 +8,11 @@
 #include <terrace/options.hpp>
 #include <terrace/plan.hpp>
 
+#include "base/variables.hpp"
+
 namespace terrace::detail {
 
-/// A variable of the environment. The same rows serve parsing, `terrace info` and the documentation.
-struct variable {
-    std::string_view name;
-    std::string_view fallback;  ///< the value used if the variable is not set; empty: none
-    std::string_view allowed;   ///< the allowed values, in words
-    std::string_view meaning;
-    /// Puts the value into the options. Returns false if the value is not allowed.
-    bool (*apply)(options& o, std::string_view value);
-};
-
+/// Returns the variables that say what options are. Those of the drop-in are in pmpi/variables.hpp.
 std::span<const variable> environment_variables() noexcept;
 
 /// Returns the options that an environment says: a list of "NAME=value".
@@ -46,10 +39,5 @@ launch launch_of(std::span<const std::string> environment) noexcept;
 
 /// Returns options::topology_address as Slurm tells it; empty where it does not.
 std::string slurm_address_in(std::span<const std::string> environment);
-
-/// Returns the environment of this process as "NAME=value".
-std::vector<std::string> process_environment();
-/// Returns the value of a variable in a list of "NAME=value"; empty if it is not set: so a script can switch one off.
-std::string_view value_in(std::span<const std::string> environment, std::string_view name) noexcept;
 
 }  // namespace terrace::detail

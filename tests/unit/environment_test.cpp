@@ -10,6 +10,7 @@
 #include <terrace/loopback.hpp>
 
 #include "api/environment.hpp"
+#include "pmpi/variables.hpp"
 
 namespace terrace::detail::test::environment_test {
 
@@ -127,7 +128,6 @@ TEST(environment, bad_values_are_refused_with_what_is_allowed) {
         EXPECT_TRUE(says(refusal("TERRACE_TIMEOUT=" + value), {"TERRACE_TIMEOUT", '"' + value + '"', "seconds"}))
             << value;
     EXPECT_TRUE(says(refusal("TERRACE_LOG=loud"), {"TERRACE_LOG", "\"loud\"", "off, warn, info or debug"}));
-    EXPECT_TRUE(says(refusal("TERRACE_PMPI_BCAST=on:4K"), {"TERRACE_PMPI_BCAST", "\"on:4K\"", "auto, on or off"}));
     EXPECT_TRUE(says(refusal("TERRACE_PLACEMENT=any"), {"TERRACE_PLACEMENT", "\"any\"", "by-node or anywhere"}));
     EXPECT_TRUE(says(refusal("TERRACE_CHECK=First"), {"TERRACE_CHECK", "\"First\"", "off, first or every"}));
 }
@@ -153,6 +153,7 @@ TEST(environment, unknown_variables_are_warned_of_with_the_nearest_name) {
             << warnings[0];
     }
     EXPECT_TRUE(warnings_of("TERRAIN=1").empty());
+    EXPECT_TRUE(warnings_of("TERRACE_PMPI_BCAST=4K").empty());  // the drop-in looks at it
 }
 
 TEST(environment, from_environment_reads_this_process) {
@@ -188,14 +189,16 @@ TEST(environment, a_communicator_takes_the_plan_from_the_options) {
     EXPECT_EQ(ranks, 8);
 }
 
-// docs/reference/environment.md and the table that parses cannot differ. The variables for one call each share a row.
+// docs/reference/environment.md and the tables that parse cannot differ. The variables for one call each share a row.
 TEST(environment, the_documentation_has_every_variable_as_it_is) {
     std::ifstream file(TERRACE_SOURCE_ROOT "/docs/reference/environment.md");
     const std::string page{std::istreambuf_iterator<char>(file), {}};
     const auto has = [&](const std::string& text) { return page.find(text) != std::string::npos; };
     const auto is_of_one_call = [](const variable& v) { return v.meaning == "the same for this call"; };
     std::set<std::string_view> names, sharing;
-    for (const variable& v : environment_variables()) {
+    std::vector<variable> all(environment_variables().begin(), environment_variables().end());
+    all.insert(all.end(), pmpi::drop_in_variables().begin(), pmpi::drop_in_variables().end());
+    for (const variable& v : all) {
         const std::string fallback = v.fallback.empty() ? "–" : fmt::format("`{}`", v.fallback);
         const std::string rest = fmt::format(" | {} | {} | {} |\n", fallback, v.allowed, v.meaning);
         EXPECT_TRUE(has(is_of_one_call(v) ? "`" + rest : fmt::format("\n| `{}`{}", v.name, rest)))
@@ -206,7 +209,7 @@ TEST(environment, the_documentation_has_every_variable_as_it_is) {
         sharing.insert(v.name);
         EXPECT_TRUE(has(fmt::format("`{}`", v.name)) || has(fmt::format(", `{}`", v.name.substr(12)))) << v.name;
     }
-    EXPECT_EQ(names.size(), environment_variables().size());
+    EXPECT_EQ(names.size(), all.size());
     const auto rows = [&] {
         std::size_t count = 0;
         for (std::size_t at = 0; (at = page.find("\n| `TERRACE_", at)) != std::string::npos; ++at) ++count;

@@ -1,8 +1,14 @@
 // Who runs which sizes of a call under the drop-in, as TERRACE_PMPI* say it.
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include <gtest/gtest.h>
 
-#include "base/sized_modes.hpp"
+#include "pmpi/sized_modes.hpp"
+#include "pmpi/variables.hpp"
+#include "support/refusal.hpp"
 
 namespace terrace::detail::test::sized_modes_test {
 
@@ -50,6 +56,29 @@ TEST(sized_modes, other_words_are_refused) {
     for (const std::string_view text : {"", "fast", "On", "on,", ",on", "on:", "on:4K", "on:x-4K", "on:4K-x",
                                         "on:8K-4K", "on:-1-4", "on off", "on:4K-64K:off"})
         EXPECT_EQ(runs(text, 1), "refused") << text;
+}
+
+TEST(drop_in_variables, are_one_for_each_call_that_it_may_run) {
+    const auto exists = [](std::string_view name) {
+        return std::ranges::find(pmpi::drop_in_variables(), name, &variable::name) != pmpi::drop_in_variables().end();
+    };
+    EXPECT_TRUE(exists("TERRACE_PMPI_REDUCE_SCATTER_BLOCK"));
+    EXPECT_TRUE(std::ranges::is_sorted(pmpi::drop_in_variables(), {}, &variable::name));
+    for (std::size_t k = 0; k < pmpi::call_kinds; ++k) {
+        const auto what = static_cast<pmpi::call_kind>(k);
+        EXPECT_EQ(exists(pmpi::variable_of(what)), !pmpi::passes(what)) << pmpi::variable_of(what);
+    }
+}
+
+TEST(drop_in_variables, are_checked) {
+    using lines = std::vector<std::string>;
+    const auto check = [](const std::string& entry) { return pmpi::check_drop_in_variables(lines{entry}); };
+    EXPECT_EQ(check("TERRACE_PMPI_BCAST=on:64K-,off"), lines{});
+    EXPECT_EQ(check("TERRACE_PLN=1"), lines{});  // the library's
+    EXPECT_EQ(check("TERRACE_PMPI_BCSAT=on"),
+              lines{"TERRACE_PMPI_BCSAT is unknown to Terrace and has no effect; did you mean TERRACE_PMPI_BCAST?"});
+    const std::string refusal = refusal_of([&] { check("TERRACE_PMPI_BCAST=on:4K"); });
+    EXPECT_NE(refusal.find("TERRACE_PMPI_BCAST is \"on:4K\"; allowed: auto, on or off"), std::string::npos) << refusal;
 }
 
 }  // namespace terrace::detail::test::sized_modes_test

@@ -33,6 +33,7 @@
 #include "tools/terrace/bundle.hpp"
 #include "tools/terrace/dumps.hpp"
 #include "tools/terrace/running_ranks.hpp"
+#include "tools/terrace/variables.hpp"
 #include "topology/addresses.hpp"
 #include "topology/formats/placed_nodes.hpp"
 #include "transport/interfaces.hpp"
@@ -315,14 +316,8 @@ finding levels_above_nodes() {
 }
 
 std::vector<finding> variables() {
-    std::vector<std::string> problems;
-    try {
-        options_from(process_environment(), problems);
-    } catch (const error& e) {
-        problems.push_back(e.what());
-    }
     std::vector<finding> found;
-    for (const std::string& problem : problems)
+    for (const std::string& problem : problems_of_variables(process_environment()))
         found.push_back(
             bad("variables", problem, "unset it, or see docs/reference/environment.md; terrace info lists all"));
     if (found.empty()) found.push_back(good("variables", "TERRACE_* are as they should be"));

@@ -4,7 +4,7 @@
 
 #include <terrace/version.hpp>
 
-#include "api/environment.hpp"
+#include "pmpi/variables.hpp"
 #include "tools/common/pages.hpp"
 
 namespace terrace::detail {
@@ -71,9 +71,8 @@ std::string with_default(const variable& v) {
 std::string drop_in_page() {
     std::string text =
         fmt::format(".TH LIBTERRACE\\-PMPI 7 \"\" \"Terrace {}\" \"Terrace\"\n{}", version(), name_to_description);
-    for (const variable& v : environment_variables())
-        if (v.name.starts_with("TERRACE_PMPI"))
-            text += fmt::format(".TP\n.B {}\n{}\n", roff(std::string(v.name)), roff(with_default(v)));
+    for (const variable& v : pmpi::drop_in_variables())
+        text += fmt::format(".TP\n.B {}\n{}\n", roff(std::string(v.name)), roff(with_default(v)));
     return text + files_to_end;
 }
 

@@ -10,7 +10,6 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include <terrace/error.hpp>
 #include <terrace/version.hpp>
 
 #include "api/environment.hpp"
@@ -18,6 +17,7 @@
 #include "tools/common/gpu_info.hpp"
 #include "tools/common/output.hpp"
 #include "tools/common/table.hpp"
+#include "tools/terrace/variables.hpp"
 #include "transport/known_mpis.hpp"
 #include "transport/module.hpp"
 
@@ -75,7 +75,7 @@ constexpr std::array libraries{
 };
 
 struct setting {
-    const variable* what;
+    variable what;
     std::string value;
     std::string_view source;
 };
@@ -90,19 +90,15 @@ findings look_around() {
     findings found;
     const std::vector<std::string> environment = process_environment();
     found.backends = backends_by(environment);
-    for (const variable& v : environment_variables()) {
+    for (const variable& v : all_variables()) {
         const std::string_view set = value_in(environment, v.name);
         found.settings.push_back(
-            {&v, std::string(set.empty() ? v.fallback : set), set.empty() ? "default" : "environment"});
+            {v, std::string(set.empty() ? v.fallback : set), set.empty() ? "default" : "environment"});
         const std::string slurm = slurm_address_in(environment);
         if (v.name == "TERRACE_TOPOLOGY_ADDR" && set.empty() && !slurm.empty())
-            found.settings.back() = {&v, slurm, "SLURM_TOPOLOGY_ADDR"};
+            found.settings.back() = {v, slurm, "SLURM_TOPOLOGY_ADDR"};
     }
-    try {
-        options_from(environment, found.problems);
-    } catch (const error& e) {
-        found.problems.push_back(e.what());
-    }
+    found.problems = problems_of_variables(environment);
     return found;
 }
 
@@ -111,8 +107,8 @@ std::string as_text(const findings& found) {
     for (const backend& b : found.backends) ends.add({std::string(b.name), b.available ? "yes" : "no", b.detail});
     for (const library& l : libraries) parts.add({std::string(l.name), std::string(l.version)});
     for (const setting& s : found.settings)
-        settings.add({std::string(s.what->name), s.value.empty() ? "-" : s.value, std::string(s.source),
-                      fmt::format("{} ({})", s.what->meaning, s.what->allowed)});
+        settings.add({std::string(s.what.name), s.value.empty() ? "-" : s.value, std::string(s.source),
+                      fmt::format("{} ({})", s.what.meaning, s.what.allowed)});
     std::string text = fmt::format("terrace {}\n\nback ends\n{}\nbuilt with\n{}\nvariables\n{}", version(), ends.text(),
                                    parts.text(), settings.text());
     for (const std::string& problem : found.problems) text += fmt::format("\n{}\n", problem);
@@ -126,11 +122,11 @@ std::string as_json(const findings& found) {
         info["backends"].push_back({{"name", b.name}, {"available", b.available}, {"detail", b.detail}});
     for (const library& l : libraries) info["built_with"][std::string(l.name)] = l.version;
     for (const setting& s : found.settings)
-        info["variables"].push_back({{"name", s.what->name},
+        info["variables"].push_back({{"name", s.what.name},
                                      {"value", s.value.empty() ? ordered_json() : ordered_json(s.value)},
                                      {"source", s.source},
-                                     {"allowed", s.what->allowed},
-                                     {"meaning", s.what->meaning}});
+                                     {"allowed", s.what.allowed},
+                                     {"meaning", s.what.meaning}});
     info["problems"] = found.problems;
     return info.dump(2) + '\n';
 }

@@ -17,8 +17,8 @@
 
 #include <terrace/error.hpp>
 
-#include "api/environment.hpp"
 #include "tools/common/output.hpp"
+#include "tools/terrace/variables.hpp"
 #include "transport/known_mpis.hpp"
 #include "transport/module.hpp"
 
@@ -84,7 +84,7 @@ fs::path library_of(const known_mpi& mpi) {
 std::map<std::string, std::string> variables_of(const run_command& c, const fs::path& library) {
     std::map<std::string, std::string> all;
     const std::vector<std::string> environment = process_environment();
-    for (const variable& v : environment_variables())
+    for (const variable& v : all_variables())
         if (const auto value = value_in(environment, v.name); !value.empty()) all[std::string(v.name)] = value;
     if (!c.plan.empty()) all["TERRACE_PLAN"] = fs::absolute(c.plan).string();
     if (!c.report.empty())

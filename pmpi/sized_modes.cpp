@@ -1,4 +1,4 @@
-#include "base/sized_modes.hpp"
+#include "pmpi/sized_modes.hpp"
 
 #include <cstddef>
 #include <iterator>

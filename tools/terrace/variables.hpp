@@ -1,0 +1,17 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/variables.hpp"
+
+namespace terrace::detail {
+
+/// Returns the variables of the library and of the drop-in, in the order of their names.
+std::vector<variable> all_variables();
+
+/// Returns what is wrong with those in a list of "NAME=value", a line each.
+std::vector<std::string> problems_of_variables(std::span<const std::string> environment);
+
+}  // namespace terrace::detail

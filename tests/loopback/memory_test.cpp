@@ -1,10 +1,12 @@
 // How much memory a communicator keeps, whatever calls come, and what happens where there is none.
 
+#include <arpa/inet.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,9 +15,12 @@
 #include <terrace/error.hpp>
 #include <terrace/loopback.hpp>
 
+#include "base/index.hpp"
+#include "support/allocations.hpp"
 #include "support/effort.hpp"
 #include "support/plans.hpp"
 #include "support/shapes.hpp"
+#include "transport/liveness/lifelines.hpp"
 
 namespace terrace::detail::test::memory_test {
 
@@ -57,6 +62,25 @@ std::size_t growth(const plan& p, Call call) {
     });
     return grown;
 }
+
+// Says for all others what rank 0 says, so that they all listen where it does; but that the first ranks of nodes have
+// made no connection, since it would wait for these.
+class ranks_alike final : public bootstrap {
+public:
+    explicit ranks_alike(int on_each_node) : bootstrap("a node"), on_each_node_(on_each_node) {}
+
+    std::vector<std::string> exchange(std::span<const int> ranks, std::string_view, std::string_view value,
+                                      const wait_hook&) override {
+        std::vector<std::string> all(ranks.size(), std::string(value));
+        const std::string none(sizeof(std::uint32_t), '\0');
+        if (value.size() == none.size())
+            for (std::size_t r = at(on_each_node_); r < all.size(); r += at(on_each_node_)) all[r] = none;
+        return all;
+    }
+
+private:
+    int on_each_node_;
+};
 
 }  // namespace
 
@@ -150,6 +174,21 @@ TEST(memory, that_is_not_there_is_named) {
         EXPECT_NE(text.find("were wanted for scratch memory of reduce_scatter of blocks of 268435456 float32"),
                   std::string::npos)
             << text;
+}
+
+// Two connections for each rank and each power of two of the nodes: none of the other ranks' is kept.
+TEST(memory, of_lifelines_is_a_number_for_each_rank_and_a_little_for_each_line) {
+    constexpr int nodes = 64, on_each_node = 64, ranks = nodes * on_each_node, lines = 6;
+    std::vector<std::vector<int>> by_node(nodes);
+    for (int r = 0; r < ranks; ++r) by_node[at(r / on_each_node)].push_back(r);
+    team all(std::make_shared<ranks_alike>(on_each_node), 0, ranks);
+    const network_interface loopback{.name = "lo", .address = ::inet_addr("127.0.0.1")};
+    const std::ptrdiff_t before = bytes_kept();
+    const lifelines own(all, by_node, std::chrono::seconds(20), loopback, {});
+    const std::ptrdiff_t kept = bytes_kept() - before;
+    EXPECT_EQ(own.ends().size(), at(lines));
+    EXPECT_EQ(own.of(on_each_node + 1), 2 * lines);
+    EXPECT_LE(kept, static_cast<std::ptrdiff_t>(sizeof(int) * ranks + 1024 * lines));
 }
 
 }  // namespace terrace::detail::test::memory_test

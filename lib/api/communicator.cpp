@@ -145,18 +145,7 @@ void communicator::expect_blocks(const char* call, std::int64_t all, std::int64_
 
 void communicator::expect_blocks(const char* call, std::span<const std::int64_t> counts, std::int64_t all,
                                  std::int64_t own) const {
-    if (counts.size() != static_cast<std::size_t>(size()))
-        throw usage_error(
-            fmt::format("{}: there are {} counts for {} ranks; pass one for each rank", call, counts.size(), size()));
-    for (std::int64_t count : counts)
-        if (count < 0) throw usage_error(fmt::format("{}: a count is {}; no count may be negative", call, count));
-    const std::int64_t sum = std::reduce(counts.begin(), counts.end());
-    const std::int64_t mine = counts[static_cast<std::size_t>(rank())];
-    if (all != sum || own != mine)
-        throw usage_error(
-            fmt::format("{}: the counts require buffers of {} elements in all and {} for rank {}, but the buffers have "
-                        "{} and {}",
-                        call, sum, mine, rank(), all, own));
+    expect_counts(call, counts, rank(), size(), all, own);
 }
 
 void communicator::expect_sum(const char* call, std::span<const std::int64_t> counts, std::int64_t all) {

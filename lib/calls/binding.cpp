@@ -1,7 +1,6 @@
 #include "calls/binding.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
@@ -10,11 +9,6 @@
 #include "base/index.hpp"
 
 namespace terrace::detail {
-
-std::int64_t binding::elements_of(const call_shape& call) const {
-    if (!call.counts.empty()) return std::reduce(call.counts.begin(), call.counts.end());
-    return row_of(call.what).blocks ? call.count * static_cast<std::int64_t>(callers_rank.size()) : call.count;
-}
 
 bool binding::uses_tree(const call_shape& call) const {
     return reproducible && row_of(call.what).up && rounds(call.type, call.op);

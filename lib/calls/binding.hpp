@@ -29,10 +29,8 @@ struct binding {
     /// Returns why such a call cannot be rounded; empty if it can, and for other calls.
     std::string objection_to_wire(const call_shape& call) const;
     /// Returns the elements of the vector, or of all blocks together.
-    std::int64_t elements_of(const call_shape& call) const;
-    std::int64_t bytes_of(const call_shape& call) const {
-        return elements_of(call) * static_cast<std::int64_t>(size_of(call.type));
-    }
+    std::int64_t elements_of(const call_shape& call) const { return detail::elements_of(call, plan.machine.ranks()); }
+    std::int64_t bytes_of(const call_shape& call) const { return detail::bytes_of(call, plan.machine.ranks()); }
     const rule& rule_of(const call_shape& call) const;
     /// Returns what the call runs by: the plan's rule. Blocks whose lengths are not agreed go straight to their ranks,
     /// skewed ones in one piece.

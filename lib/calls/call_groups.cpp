@@ -18,11 +18,6 @@ namespace {
 
 constexpr std::size_t usual_calls = 64;  // of a joined one: room for so many at once
 
-// Bytes of the vector, or of all blocks together.
-std::int64_t bytes_of(const call_shape& call, int ranks) {
-    return call.count * (row_of(call.what).blocks ? ranks : 1) * static_cast<std::int64_t>(size_of(call.type));
-}
-
 bool are_of_one_kind(const call_shape& a, const call_shape& b) {
     return a.what == b.what && a.type == b.type && a.op == b.op && a.root == b.root && a.exact == b.exact;
 }
@@ -32,8 +27,7 @@ bool are_of_one_kind(const call_shape& a, const call_shape& b) {
 // The factors of premul_sum may differ between ranks, so that ranks would join different calls.
 bool may_join(const call_shape& call, int ranks) {
     const bool is_plain = !call.is_barrier && call.part_of.empty() && call.counts.empty() && call.count > 0;
-    const bool multiplies = row_of(call.what).up && call.op == reduce_op::premul_sum;
-    return is_plain && !multiplies && bytes_of(call, ranks) <= most_bytes_to_join;
+    return is_plain && !call.multiplies() && bytes_of(call, ranks) <= most_bytes_to_join;
 }
 
 // ---- joined calls

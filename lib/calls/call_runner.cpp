@@ -33,7 +33,7 @@ uneven_call::way call_runner::way_of(const uneven_blocks& b) const {
 std::uint64_t call_runner::issue(const call_shape& call, call_buffers b, double factor, programs::entry* found) {
     if (call.count == 0 && (call.counts.empty() || call.has_own_lengths())) return 0;
     if (found == nullptr) found = &program_for(call, peers_reach(call, b.send, b.recv));
-    if (call.op == reduce_op::premul_sum && row_of(call.what).up) b.send = multiplied(*found, b.send, b.recv, factor);
+    if (call.multiplies()) b.send = multiplied(*found, b.send, b.recv, factor);
     if (!found->run.has_scratch()) lend_scratch(*found);
     if (call.is_barrier) {
         found->memory.resize(1);
@@ -83,8 +83,8 @@ bool call_runner::reachable(const call_shape& call, const void* send, const void
 
 // An allreduce multiplies its elements on the way to recv, and works in place there; else they are in plain memory.
 bool call_runner::peers_reach(const call_shape& call, const void* send, const void* recv) const noexcept {
-    const bool multiplies = call.op == reduce_op::premul_sum && row_of(call.what).up;
-    return multiplies ? call.what == collective::allreduce && reachable(call, recv, recv) : reachable(call, send, recv);
+    return call.multiplies() ? call.what == collective::allreduce && reachable(call, recv, recv)
+                             : reachable(call, send, recv);
 }
 
 call_runner::programs::entry* call_runner::find_idle(const call_shape& call, bool near) noexcept {

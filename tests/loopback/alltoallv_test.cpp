@@ -177,7 +177,8 @@ TEST(alltoallv, refuses_what_is_wrong_in_itself) {
             comm.alltoallv(send.data(), counts, recv.data(), 20, got, most, element_type::int32);
         });
     };
-    for (const std::string& text : with({1, 2, 3}, 3)) EXPECT_EQ(text, "alltoallv: there are 3 counts for 6 ranks");
+    for (const std::string& text : with({1, 2, 3}, 3))
+        EXPECT_EQ(text, "alltoallv: there are 3 counts for 6 ranks; pass one for each rank");
     for (const std::string& text : with({1, 2, 3, 1, 1, 1}, 2))
         EXPECT_EQ(text, "alltoallv: count 2 is 3; each is 0 to 2, which is the longest block");
     for (const std::string& text : with({0, 0, 0, 0, 0, 0}, -1))

@@ -147,7 +147,7 @@ TEST(blocks_of_counts, that_contradict_the_buffers_are_refused) {
         };
         const std::vector<std::int64_t> two{3, 3}, negative{7, -1, 0}, other{3, 2, 2};
         refused([&] { comm.reduce_scatter_async(all, own, two).wait(); }, "there are 2 counts for 3 ranks");
-        refused([&] { comm.reduce_scatter_async(all, own, negative).wait(); }, "a count is -1");
+        refused([&] { comm.reduce_scatter_async(all, own, negative).wait(); }, "count 1 is -1");
         refused([&] { comm.reduce_scatter_async(all, own, other).wait(); },
                 "the counts require buffers of 7 elements in all and ");
         refused([&] { comm.reduce_scatter(all, std::span(own).first(1)); },

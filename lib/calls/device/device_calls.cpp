@@ -1,7 +1,6 @@
 #include "calls/device/device_calls.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <thread>
 
 #include <fmt/format.h>
@@ -166,17 +165,10 @@ call_shape shape_of(collective what, const nccl::stream_call& c, const communica
 
 call_shape shape_of(collective what, const nccl::stream_call& c, const communicator& comm,
                     std::span<const std::int64_t> counts, reduce_op op) {
-    if (counts.size() != static_cast<std::size_t>(comm.size()))
-        throw usage_error(fmt::format("{}: there are {} counts for {} ranks; pass one for each rank", to_string(what),
-                                      counts.size(), comm.size()));
     const bool gathers = what == collective::allgather;
-    const auto all = static_cast<std::size_t>(std::reduce(counts.begin(), counts.end()));
-    const auto own = static_cast<std::size_t>(counts[static_cast<std::size_t>(comm.rank())]);
-    if (c.sent != (gathers ? own : all) || c.received != (gathers ? all : own))
-        throw usage_error(
-            fmt::format("{}: the counts require buffers of {} elements in all and {} for rank {}, but send has {} "
-                        "elements and recv has {}",
-                        to_string(what), all, own, comm.rank(), c.sent, c.received));
+    expect_counts(to_string(what), counts, comm.rank(), comm.size(),
+                  static_cast<std::int64_t>(gathers ? c.received : c.sent),
+                  static_cast<std::int64_t>(gathers ? c.sent : c.received));
     return {.what = what, .counts = {counts.begin(), counts.end()}, .type = c.type, .op = op};
 }
 

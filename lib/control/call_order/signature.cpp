@@ -33,13 +33,12 @@ std::string overlap(const call_shape& call, int rank, int ranks, const void* sen
     if (!row.blocks && (send == recv || row.gets_nothing(call.root == rank))) return {};
     if (!own_lengths && row.blocks && row.has_root() && call.root != rank) return {};  // one buffer alone
     const std::vector<std::int64_t>& counts = call.counts;
-    std::int64_t before = call.count * rank, own = call.count, all = row.blocks ? call.count * ranks : call.count;
+    std::int64_t before = call.count * rank, own = call.count;
     if (!own_lengths && !counts.empty()) {
         before = std::reduce(counts.begin(), counts.begin() + rank);
         own = counts[static_cast<std::size_t>(rank)];
-        all = std::reduce(counts.begin(), counts.end());
     }
-    const auto element = static_cast<std::int64_t>(size_of(call.type));
+    const std::int64_t element = static_cast<std::int64_t>(size_of(call.type)), all = elements_of(call, ranks);
     const std::int64_t sent = own_lengths ? std::reduce(counts.begin(), counts.end()) : gathers ? own : all;
     const std::int64_t got = own_lengths            ? std::reduce(call.received.begin(), call.received.end())
                              : row.gets_own_block() ? own
@@ -58,7 +57,24 @@ std::string overlap(const call_shape& call, int rank, int ranks, const void* sen
                              gathers ? "send" : "recv", rank, gathers ? "recv" : "send", place));
 }
 
+std::string miscounted(std::size_t counts, int ranks) {
+    return fmt::format("there are {} counts for {} ranks; pass one for each rank", counts, ranks);
+}
+
+// Why blocks cannot have these counts; empty if they can.
+std::string objection_to_counts(std::span<const std::int64_t> counts, int ranks) {
+    if (counts.size() != static_cast<std::size_t>(ranks)) return miscounted(counts.size(), ranks);
+    for (std::size_t r = 0; r < counts.size(); ++r)
+        if (counts[r] < 0) return fmt::format("count {} is {}; none may be negative", r, counts[r]);
+    return {};
+}
+
 }  // namespace
+
+std::int64_t elements_of(const call_shape& call, int ranks) {
+    if (!call.counts.empty()) return std::reduce(call.counts.begin(), call.counts.end());
+    return row_of(call.what).blocks ? call.count * ranks : call.count;
+}
 
 std::uint64_t signature_of(const call_shape& call) noexcept {
     const bool is_same_on_all = !call.has_own_lengths();
@@ -114,10 +130,8 @@ std::string objection_to(const call_shape& call, int rank, int ranks, const void
     if (call.is_barrier) return {};
     if (call.count < 0) return fmt::format("count is {}; it must not be negative", call.count);
     if (call.has_own_lengths()) return overlap(call, rank, ranks, send, recv);
-    if (!call.counts.empty() && call.counts.size() != static_cast<std::size_t>(ranks))
-        return fmt::format("there are {} counts for {} ranks", call.counts.size(), ranks);
-    for (std::size_t r = 0; r < call.counts.size(); ++r)
-        if (call.counts[r] < 0) return fmt::format("count {} is {}; none may be negative", r, call.counts[r]);
+    if (!call.counts.empty())
+        if (std::string wrong = objection_to_counts(call.counts, ranks); !wrong.empty()) return wrong;
     if (call.root < 0 || call.root >= ranks)
         return fmt::format("root is {}, but ranks are 0 to {}", call.root, ranks - 1);
     if (row_of(call.what).up && !is_defined(call.op, call.type)) return undefined_text(call.op, call.type);
@@ -130,6 +144,19 @@ std::string objection_to(const call_shape& call, int rank, int ranks, const void
     return overlap(call, rank, ranks, send, recv);
 }
 
+void expect_counts(std::string_view call, std::span<const std::int64_t> counts, int rank, int ranks, std::int64_t all,
+                   std::int64_t own) {
+    if (const std::string wrong = objection_to_counts(counts, ranks); !wrong.empty())
+        throw usage_error(fmt::format("{}: {}", call, wrong));
+    const std::int64_t sum = std::reduce(counts.begin(), counts.end());
+    const std::int64_t mine = counts[static_cast<std::size_t>(rank)];
+    if (all != sum || own != mine)
+        throw usage_error(
+            fmt::format("{}: the counts require buffers of {} elements in all and {} for rank {}, but the buffers have "
+                        "{} and {}",
+                        call, sum, mine, rank, all, own));
+}
+
 // The root is checked with the call that tells ranks the lengths.
 std::string objection_to(const uneven_blocks& b, int rank, int ranks) {
     const bool is_root = rank == b.root;
@@ -138,9 +165,9 @@ std::string objection_to(const uneven_blocks& b, int rank, int ranks) {
     const std::size_t all = static_cast<std::size_t>(ranks);
     const bool gives = !row_of(b.what).gives_nothing(is_root), gets = !row_of(b.what).gets_nothing(is_root);
     if (gives && !row_of(b.what).gives_own_block() && b.send_counts.size() != all)
-        return fmt::format("there are {} counts for {} ranks", b.send_counts.size(), ranks);
+        return miscounted(b.send_counts.size(), ranks);
     if (gets && !row_of(b.what).gets_own_block() && b.recv_counts.size() != all)
-        return fmt::format("there are {} counts for {} ranks", b.recv_counts.size(), ranks);
+        return miscounted(b.recv_counts.size(), ranks);
     std::int64_t sent = 0;
     for (std::size_t r = 0; gives && r < b.send_counts.size(); ++r) {
         const std::int64_t count = b.send_counts[r];

@@ -40,6 +40,8 @@ struct call_shape {
     friend bool operator==(const call_shape&, const call_shape&) = default;
 
     bool has_own_lengths() const noexcept { return known != lengths::agreed; }
+    /// True if each rank gives a factor of its own for its elements.
+    bool multiplies() const noexcept { return row_of(what).up && op == reduce_op::premul_sum; }
     /// Returns what its program is made for: any lengths, where ranks have not agreed on them.
     call_shape of_program() const;
 };
@@ -75,6 +77,12 @@ constexpr std::string_view name_of(const call_shape& call) noexcept {
     return call.is_barrier ? "barrier" : !call.part_of.empty() ? call.part_of : to_string(call.what);
 }
 
+/// Returns the elements of the vector, or of all blocks together.
+std::int64_t elements_of(const call_shape& call, int ranks);
+inline std::int64_t bytes_of(const call_shape& call, int ranks) {
+    return elements_of(call, ranks) * static_cast<std::int64_t>(size_of(call.type));
+}
+
 /// 64 bits over all of it.
 std::uint64_t signature_of(const call_shape& call) noexcept;
 
@@ -86,6 +94,11 @@ usage_error refusal_of(const call_shape& call, const std::string& objection);
 
 /// Why the call is wrong in itself on one of `ranks` ranks, whatever the others do; empty if it is not.
 std::string objection_to(const call_shape& call, int rank, int ranks, const void* send, const void* recv);
+
+/// Checks the buffers of a call with blocks of given counts on one of `ranks` ranks.
+/// @param all, own elements of the buffer of all blocks, and of the one of the rank's own block   @throws usage_error
+void expect_counts(std::string_view call, std::span<const std::int64_t> counts, int rank, int ranks, std::int64_t all,
+                   std::int64_t own);
 
 /// True if buffers of a vector are right whatever else the call is. False says nothing.
 inline bool are_right_buffers(const call_shape& call, const void* send, const void* recv) noexcept {

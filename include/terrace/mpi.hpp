@@ -60,7 +60,7 @@ namespace terrace::mpi {
 /// rank cannot begin the trace or start its progress thread, naming the rank
 /// @throws transport_error if MPI reports an error; on every rank if the module for MPI is missing on one
 inline communicator create(MPI_Comm world, const plan& p, const options& o = {}) {
-    return detail::create_over_mpi(detail::world_of(world), p, o);
+    return detail::create_over_mpi(detail::world_of(world), &p, o);
 }
 
 /// Creates the same with the plan in `o.plan_file`, which every rank reads. If it is empty on all ranks, a plan is made
@@ -69,7 +69,7 @@ inline communicator create(MPI_Comm world, const plan& p, const options& o = {})
 /// @throws input_error on a rank that cannot read the file, and plan_error on the others, naming that rank; and as
 /// above
 inline communicator create(MPI_Comm world, const options& o = {}) {
-    return detail::create_over_mpi(detail::world_of(world), o);
+    return detail::create_over_mpi(detail::world_of(world), nullptr, o);
 }
 
 }  // namespace terrace::mpi

@@ -22,11 +22,9 @@ struct mpi_world {
     void (*function)();  ///< the program's MPI_Comm_rank: the module's must be the same
 };
 
-TERRACE_API communicator create_over_mpi(const mpi_world& world, const plan& p, const options& o);
-TERRACE_API communicator create_over_mpi(const mpi_world& world, const options& o);
-// With a device: nccl::create.
-TERRACE_API communicator create_over_mpi(const mpi_world& world, const plan& p, int device, const options& o);
-TERRACE_API communicator create_over_mpi(const mpi_world& world, int device, const options& o);
+/// mpi::create; with a device nccl::create. @param p null: the plan in `o.plan_file`, or one made for the job
+TERRACE_API communicator create_over_mpi(const mpi_world& world, const plan* p, const options& o);
+TERRACE_API communicator create_over_mpi(const mpi_world& world, const plan* p, int device, const options& o);
 
 /// "terrace: ranks 0-2: what\n", a line for each different text, in the order of its first rank. Names no ranks where
 /// there is only one.

@@ -20,12 +20,12 @@ namespace terrace::nccl {
 /// @throws transport_error on all ranks if a rank has no usable device or NCCL, with the reason and the remedy, within
 /// a second; timeout_error; and as mpi::create
 inline communicator create(MPI_Comm world, const plan& p, int device = device_by_rank, const options& o = {}) {
-    return detail::create_over_mpi(detail::world_of(world), p, device, o);
+    return detail::create_over_mpi(detail::world_of(world), &p, device, o);
 }
 
 /// Creates the same with the plan in `o.plan_file`; if that is empty, with one made for the job. @throws as mpi::create
 inline communicator create(MPI_Comm world, int device = device_by_rank, const options& o = {}) {
-    return detail::create_over_mpi(detail::world_of(world), device, o);
+    return detail::create_over_mpi(detail::world_of(world), nullptr, device, o);
 }
 
 }  // namespace terrace::nccl

@@ -2,7 +2,6 @@
 #include <memory>
 #include <optional>
 #include <stdexcept>
-#include <tuple>
 #include <utility>
 
 #include <terrace/device.hpp>
@@ -104,13 +103,13 @@ terrace_status terrace_ucx_create_in_store(const terrace_store* store, const ter
 
 terrace_status terrace_mpi_create_in(const terrace_mpi_world* world, int device, const terrace_options* options,
                                      const terrace_plan* plan, terrace_communicator** made) {
-    return create_by(options, plan, made, [&](const auto&... with) {
-        const mpi_world all = world_of(existing(world, "world"));
-        if (device == terrace_no_device) return create_over_mpi(all, with...);
-        if constexpr (sizeof...(with) == 1) return create_over_mpi(all, device, with...);
-        else
-            return std::apply([&](const auto& p, const auto& o) { return create_over_mpi(all, p, device, o); },
-                              std::tie(with...));
+    return guarded([&] {
+        const terrace::options& o = or_defaults(options);
+        const terrace::plan* p = plan != nullptr ? &plan->of : nullptr;
+        hand_out(made, "made", [&] {
+            const mpi_world all = world_of(existing(world, "world"));
+            return device == terrace_no_device ? create_over_mpi(all, p, o) : create_over_mpi(all, p, device, o);
+        });
     });
 }
 

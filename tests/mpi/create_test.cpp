@@ -171,9 +171,10 @@ TEST(mpi_create, fails_on_all_ranks_where_one_has_no_module) {
 TEST(mpi_create, refuses_a_module_for_another_mpi) {
     mpi_world other = world_of(MPI_COMM_WORLD);
     other.function = reinterpret_cast<void (*)()>(&MPI_Comm_size);
+    const plan p = flat(machine_of(tree::uniform(std::vector{ranks()})));
     std::string why;
     try {
-        create_over_mpi(other, flat(machine_of(tree::uniform(std::vector{ranks()}))), anywhere());
+        create_over_mpi(other, &p, anywhere());
     } catch (const transport_error& e) {
         why = e.what();
     }
@@ -190,7 +191,7 @@ TEST(mpi_create, refuses_a_program_that_runs_with_another_mpi_than_it_was_compil
     other.processes = [] { return ADD_FAILURE(), 0; };
     std::string why;
     try {
-        create_over_mpi(other, anywhere());
+        create_over_mpi(other, nullptr, anywhere());
     } catch (const usage_error& e) {
         why = e.what();
     }
@@ -202,7 +203,7 @@ TEST(mpi_create, refuses_a_program_that_runs_with_another_mpi_than_it_was_compil
 TEST(mpi_create, refuses_an_mpi_that_does_not_run) {
     mpi_world other = world_of(MPI_COMM_WORLD);
     other.processes = [] { return 0; };
-    EXPECT_THROW(create_over_mpi(other, anywhere()), usage_error);
+    EXPECT_THROW(create_over_mpi(other, nullptr, anywhere()), usage_error);
 }
 
 TEST(mpi_create, warns_where_the_launcher_started_more_processes_than_mpi_knows_of) {

@@ -41,8 +41,6 @@ device_setting setting_of(int asked, team& ranks, const gpu_runtime& gpu) {
     return on;
 }
 
-constexpr std::string_view also = ", device buffers";
-
 // Stages over MPI between devices have a thread of their own, beside the caller's. All ranks have the plan, and learn
 // here if MPI does not allow it on one of them.
 void expect_threads(const plan& p, const network& net, team& ranks) {
@@ -53,15 +51,6 @@ void expect_threads(const plan& p, const network& net, team& ranks) {
                 fmt::format("the plan has stages of provider mpi, which a thread of Terrace runs between devices: {}, "
                             "or plan without provider mpi",
                             one_thread));
-}
-
-communicator create_by(connection all, int device, const options& o, const plan* p) {
-    const gpu_runtime& gpu =
-        or_tell_others(all.ranks, "no GPU", [&]() -> const gpu_runtime& { return need_gpu_runtime(o.gpu_module); });
-    planned_ranks with = connect(std::move(all), p, o, also);
-    expect_threads(with.by, *with.net.net, with.net.ranks);
-    const device_setting on = setting_of(device, with.net.ranks, gpu);
-    return make_communicator(std::move(with), o, on);
 }
 
 }  // namespace
@@ -87,12 +76,14 @@ void enqueue(communicator_core& on, const full_call& c, CUstream_st* stream) {
     on.calls().enqueue(c, stream);
 }
 
-communicator create_over_mpi(const mpi_world& world, const plan& p, int device, const options& o) {
-    return create_by(over_mpi(world, o), device, o, &p);
-}
-
-communicator create_over_mpi(const mpi_world& world, int device, const options& o) {
-    return create_by(over_mpi(world, o), device, o, nullptr);
+communicator create_over_mpi(const mpi_world& world, const plan* p, int device, const options& o) {
+    connection all = over_mpi(world, o);
+    const gpu_runtime& gpu =
+        or_tell_others(all.ranks, "no GPU", [&]() -> const gpu_runtime& { return need_gpu_runtime(o.gpu_module); });
+    planned_ranks with = connect(std::move(all), p, o, ", device buffers");
+    expect_threads(with.by, *with.net.net, with.net.ranks);
+    const device_setting on = setting_of(device, with.net.ranks, gpu);
+    return make_communicator(std::move(with), o, on);
 }
 
 }  // namespace terrace::detail

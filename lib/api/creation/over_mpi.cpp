@@ -92,12 +92,8 @@ connection over_mpi(const mpi_world& world, const options& o) {
             .ranks = team(std::move(all.boot), all.rank, all.size)};
 }
 
-communicator create_over_mpi(const mpi_world& world, const plan& p, const options& o) {
-    return make_communicator(connect(over_mpi(world, o), &p, o), o);
-}
-
-communicator create_over_mpi(const mpi_world& world, const options& o) {
-    return make_communicator(connect(over_mpi(world, o), nullptr, o), o);
+communicator create_over_mpi(const mpi_world& world, const plan* p, const options& o) {
+    return make_communicator(connect(over_mpi(world, o), p, o), o);
 }
 
 std::string error_lines(std::string_view program, std::vector<std::pair<int, std::string>> said, int ranks) {

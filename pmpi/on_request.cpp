@@ -6,6 +6,7 @@
 
 #include <mpi.h>
 
+#include "base/quiet_task.hpp"
 #include "pmpi/errors.hpp"
 #include "pmpi/real.hpp"
 #include "pmpi/report.hpp"
@@ -21,15 +22,10 @@ constexpr int flush = 2;  // MPI: "profile buffers are flushed"
 
 void want_report(int) { report_is_wanted.store(true, std::memory_order_relaxed); }
 
-// Before the program's first call, which a signal would end otherwise. The program's own handler stays.
+// Before the program's first call, which a signal would end otherwise.
 struct signal_at_load {
     signal_at_load() {
-        struct sigaction now {};
-        if (named_report_file().empty() || sigaction(SIGUSR2, nullptr, &now) != 0 || now.sa_handler != SIG_DFL) return;
-        struct sigaction ours {};
-        ours.sa_handler = &want_report;
-        ours.sa_flags = SA_RESTART;
-        sigaction(SIGUSR2, &ours, nullptr);
+        if (!named_report_file().empty()) answer_signal(SIGUSR2, want_report);
     }
 };
 const signal_at_load installed;

@@ -15,6 +15,7 @@
 #include <terrace/error.hpp>
 
 #include "base/index.hpp"
+#include "base/quiet_task.hpp"
 #include "transport/team.hpp"
 
 namespace terrace::detail {
@@ -25,20 +26,10 @@ std::atomic<unsigned> asked_for{0};  // dumps, so far
 
 void ask(int) { ++asked_for; }
 
-// From now on SIGUSR1 asks for a dump, unless the program has a handler of its own for it.
-void watch_for_dumps() {
-    struct sigaction now {};
-    if (sigaction(SIGUSR1, nullptr, &now) != 0 || now.sa_handler != SIG_DFL) return;
-    struct sigaction ours {};
-    ours.sa_handler = ask;
-    ours.sa_flags = SA_RESTART;
-    sigaction(SIGUSR1, &ours, nullptr);
-}
-
 }  // namespace
 
 wait_monitor::wait_monitor(const subject& of, const options& o) : of_(of), options_(o), dumps_seen_(asked_for) {
-    if (!options_.dump_file.empty()) watch_for_dumps();
+    if (!options_.dump_file.empty()) answer_signal(SIGUSR1, ask);
 }
 
 void wait_monitor::look_around() {
@@ -50,7 +41,7 @@ void wait_monitor::watch() {
     const unsigned asked = asked_for;
     if (!options_.dump_file.empty() && std::exchange(dumps_seen_, asked) != asked) dump();
     of_.running.follow_waits();
-    watch_links();
+    of_.reports.look_at_links(of_.running);
     if (!options_.metrics_file.empty()) keep_metrics();
     const std::chrono::duration<double> waited =
         std::max({of_.control.call_order.age(), of_.running.age(), of_.control.messages.operations().age(),

@@ -29,6 +29,16 @@ private:
     sigset_t before_;
 };
 
+/// Lets `handler` answer a signal from now on, unless the program has said what is to become of it.
+inline void answer_signal(int number, void (*handler)(int)) {
+    struct sigaction now {};
+    if (::sigaction(number, nullptr, &now) != 0 || now.sa_handler != SIG_DFL) return;
+    struct sigaction ours {};
+    ours.sa_handler = handler;
+    ours.sa_flags = SA_RESTART;
+    ::sigaction(number, &ours, nullptr);
+}
+
 /// Starts a task in a thread of its own that gets no signals; where no thread can start, get() of the future runs it.
 /// @param task without arguments; copied
 template <class Task>

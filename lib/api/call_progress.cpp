@@ -171,7 +171,7 @@ bool call_progress::move_along() {
 bool call_progress::progress() {
     const bool moved = step();
     constexpr unsigned few = 8;  // passes: where ranks share cores, one takes milliseconds
-    if (++passes_ % few == 0) monitor_.watch_links();
+    if (++passes_ % few == 0) with_.reports.look_at_links(with_.running);
     with_.calls.queue().begin_waiting();
     return moved;
 }

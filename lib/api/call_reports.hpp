@@ -27,6 +27,7 @@ public:
         if (options_.adapt != options::adapting::off)
             links_ = std::make_unique<link_watch>(control, events_, plan_, options_, ranks_, plan_rank);
     }
+    /// Sends and reads what ranks tell one another of links.
     void look_at_links(engine& calls) {
         if (links_) links_->look([&] { return counted(calls); });
     }

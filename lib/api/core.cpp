@@ -101,10 +101,9 @@ communicator_core::communicator_core(planned_ranks with, options o, std::optiona
     ranks_.gather(net_->ranks());
     reports_.begin(net_->rank());
     control_ = std::make_unique<control_plane>(
-        *net_, engine::request_slots(lanes), ranks_.callers, reports_.events(), options_,
+        *net_, *running_, engine::request_slots(lanes), ranks_.callers, reports_.events(), options_,
         [this] { progress_->move_along(); }, [this] { progress_->watch(); });
     running_->serve(control_->messages);
-    control_->plan_change.number_by(*running_);
     reports_.watch_links(*control_, net_->rank());
     const binding bound{data_of(plan_), net_->rank(), ranks_.callers, options_.reproducible, options_.rounds_on_wire};
     calls_ = std::make_unique<call_admission>(call_admission::parts{

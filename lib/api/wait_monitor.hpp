@@ -34,8 +34,6 @@ public:
     /// agreed on who has failed, and timeout_error after options::timeout, naming the ranks and operations that this
     /// rank waits for
     void watch();
-    /// Sends and reads what ranks tell one another of links.
-    void watch_links() { of_.reports.look_at_links(of_.running); }
 
 private:
     waiting waits() const;

@@ -17,17 +17,17 @@ namespace terrace::detail {
 /// The services of a communicator, each by its name in the table, and the router that hands them their messages. A
 /// failure_watch has the service of membership, failure_agreement.
 struct control_plane {
-    /// @param net, callers_rank, events, o must outlive this   @param first_slot of point_to_point
+    /// @param net, calls, callers_rank, events, o must outlive this   @param first_slot of point_to_point
     /// @param progress, watch those of call_check
-    control_plane(endpoint& net, int first_slot, const std::vector<int>& callers_rank, recorder& events,
-                  const options& o, std::function<void()> progress, std::function<void()> watch)
+    control_plane(endpoint& net, const engine& calls, int first_slot, const std::vector<int>& callers_rank,
+                  recorder& events, const options& o, std::function<void()> progress, std::function<void()> watch)
         : router(net),
           messages(router, first_slot, callers_rank, events),
           call_order(router, callers_rank, o, std::move(progress), std::move(watch)),
           wait_report(router, o.timeout),
           membership(router, callers_rank, o.failure_timeout),
           link_report(router),
-          plan_change(router) {}
+          plan_change(router, calls) {}
 
     control_router router;
     point_to_point messages;

@@ -22,6 +22,7 @@ std::string hello_of(int rank) { return fmt::format("hello/{}", rank); }
 std::string seen_by(std::string_view meeting, int rank) { return fmt::format("seen/{}/{}", meeting, rank); }
 std::string open_of(std::string_view meeting) { return fmt::format("open/{}", meeting); }
 constexpr const char* list_key = "list";
+std::string random_text() { return fmt::format("{:016x}{:016x}", random_number(), random_number()); }
 
 }  // namespace
 
@@ -31,8 +32,6 @@ std::uint64_t random_number() {
         throw transport_error("bootstrap", "getrandom", errno, "no random numbers");
     return number;
 }
-
-std::string random_text() { return fmt::format("{:016x}{:016x}", random_number(), random_number()); }
 
 store_bootstrap::store_bootstrap(store in, std::string where, std::chrono::duration<double> timeout,
                                  const wait_hook& look, std::vector<int> world_ranks)

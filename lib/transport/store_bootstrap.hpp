@@ -54,7 +54,5 @@ store file_store(const std::filesystem::path& directory, int rank, int size);
 
 /// Returns a random number. @throws transport_error
 std::uint64_t random_number();
-/// Returns random numbers in hexadecimal digits. @throws transport_error
-std::string random_text();
 
 }  // namespace terrace::detail

@@ -31,7 +31,7 @@ std::string wait_for_rank_1(const options& o, const std::function<void()>& meanw
     call_groups groups(false);
     std::unique_ptr<wait_monitor> monitor;
     control_plane control(
-        net, 0, ranks.callers, reports.events(), o, [] {},
+        net, calls, 0, ranks.callers, reports.events(), o, [] {},
         [&] {
             meanwhile();
             monitor->watch();

@@ -66,17 +66,13 @@ plan_data plan_cache::find_or_make(const std::string& name, const hierarchy& mac
     }
     plan_data made = make();
     try {
-        keep(file, made);
+        fs::create_directories(directory_);
+        write_atomically(file, made.text);
         remove_unused();
     } catch (const std::exception& e) {
         warn(fmt::format("the plan is not kept in TERRACE_PLAN_CACHE: {}", e.what()));
     }
     return made;
-}
-
-void plan_cache::keep(const fs::path& file, const plan_data& plan) const {
-    fs::create_directories(directory_);
-    write_atomically(file, plan.text);
 }
 
 std::optional<plan_data> kept_plans::find(const std::string& name, const hierarchy& machine) const {

@@ -27,7 +27,6 @@ public:
                            const std::function<void(std::string_view)>& warn) const;
 
 private:
-    void keep(const std::filesystem::path& file, const plan_data& plan) const;
     void remove_unused() const;
 
     std::filesystem::path directory_;

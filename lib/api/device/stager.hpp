@@ -24,8 +24,7 @@ public:
     stager(const gpu_runtime& gpu, communicator& comm, int device, std::size_t chunk);
     ~stager();
 
-    /// @param call of these buffers, with the count of the vector, or of one block  @throws as staging's calls
-    void run(const call_shape& call, const nccl::stream_call& c);
+    /// Makes a call of these buffers. @throws as staging's calls
     void run(collective what, const nccl::stream_call& c, int root = 0, reduce_op op = reduce_op::sum);
 
 private:

@@ -43,9 +43,9 @@ void plan_changes::take() {
     coming_.is_here = first_.has_value();
     if (first_) return;
     text_ = std::exchange(coming_.text, {});
-    last_ = calls_->issued() + ahead;
-    if (net_.rank() == 0) take_answer(0, calls_->issued());
-    else say(0, plan_kind::ready, {}, calls_->issued());
+    last_ = calls_.issued() + ahead;
+    if (net_.rank() == 0) take_answer(0, calls_.issued());
+    else say(0, plan_kind::ready, {}, calls_.issued());
 }
 
 void plan_changes::take_answer(int from, std::uint64_t issued) {
@@ -74,14 +74,14 @@ void plan_changes::receive(int from, const control_frame& f) {
 }
 
 bool plan_changes::may_begin() noexcept {
-    const bool may = !last_ || first_ || calls_->issued() < *last_;
+    const bool may = !last_ || first_ || calls_.issued() < *last_;
     if (may) since_ = {};
     else if (since_ == clock::time_point{}) since_ = clock::now();
     return may;
 }
 
 std::optional<std::string> plan_changes::due() {
-    if (!first_ || calls_->issued() + 1 < *first_) return {};
+    if (!first_ || calls_.issued() + 1 < *first_) return {};
     changed_at_ = *std::exchange(first_, {});
     last_.reset();
     std::string text = std::exchange(text_, {});
@@ -103,7 +103,7 @@ void plan_changes::add_waits(const std::vector<int>& callers_rank, waiting& all)
     }
     for (const int r : silent) {
         const int rank = callers_rank[at(r)];
-        all.add(rank, fmt::format("call {}: rank {} has not said when plans change", calls_->issued() + 1, rank));
+        all.add(rank, fmt::format("call {}: rank {} has not said when plans change", calls_.issued() + 1, rank));
     }
 }
 

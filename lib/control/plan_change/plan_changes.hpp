@@ -19,9 +19,9 @@ namespace terrace::detail {
 /// none may have begun.
 class plan_changes final : public control_service {
 public:
-    explicit plan_changes(control_router& router) : control_service(router, service::plan_change) {}
-    /// Says whose calls are numbered; before any other function. @param calls must outlive this
-    void number_by(const engine& calls) noexcept { calls_ = &calls; }
+    /// @param calls whose numbers ranks speak of; must outlive this
+    plan_changes(control_router& router, const engine& calls)
+        : control_service(router, service::plan_change), calls_(calls) {}
 
     /// On rank 0: true if a plan may be proposed.
     bool is_idle() const noexcept { return sending_.text.empty() && answers_.empty() && !first_; }
@@ -52,7 +52,7 @@ private:
     void take_answer(int from, std::uint64_t issued);
     void take();
 
-    const engine* calls_ = nullptr;
+    const engine& calls_;
     // On rank 0.
     struct {
         std::string text{};

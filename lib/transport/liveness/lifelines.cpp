@@ -5,7 +5,6 @@
 #include <netinet/in.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -19,6 +18,7 @@
 
 #include "base/index.hpp"
 #include "base/quiet_task.hpp"
+#include "transport/store_bootstrap.hpp"
 
 namespace terrace::detail {
 
@@ -130,9 +130,9 @@ lifelines::lifelines(team& ranks, const std::vector<std::vector<int>>& nodes, st
                      const network_interface& on, port_range ports)
     : silence_(silence) {
     const descriptor listener = on.address != 0 ? listen_at(on.address, ports) : descriptor();
-    address_book::entry own{.address = on.address, .port = port_of(listener)};
+    address_book::entry own{
+        .key = {random_number(), random_number()}, .address = on.address, .port = port_of(listener)};
     if (on.address != 0 && own.port == 0) own.full = ports;
-    if (::getrandom(own.key.data(), sizeof own.key, 0) != sizeof own.key) own.key = {};
     address_book book{.entries = std::vector<address_book::entry>(at(ranks.size())), .members = ranks.members()};
     ranks.gather_all(&own, book.entries.data(), sizeof own);
     for (std::size_t r = 0; r < book.entries.size(); ++r)

@@ -7,9 +7,9 @@
 
 #include <terrace/error.hpp>
 
+#include "plan/whole_levels.hpp"
 #include "planner/policy.hpp"
 #include "planner/search.hpp"
-#include "planner/shapes.hpp"
 
 namespace terrace::detail {
 
@@ -44,16 +44,12 @@ constexpr std::array<baseline_row, 6> rows{{
     {"direct", "direct", false, message_graph::all_at_once, {}, false, true},
 }};
 
-stage stage_over(const hierarchy& machine, int first, int last, mode how, std::string_view by) {
-    const piece p = whole_levels(machine.shape, first, last);
-    return {p.levels, p.group, how, std::string(by)};
-}
-
 stage last_stage(const hierarchy& machine, int first, const baseline_row& row, collective what) {
     const bool scatters = row.scatter && (!row_of(what).has_root() || row_of(what).exchange);
-    const mode how = scatters ? mode::scatter : mode::root;
-    const algorithm* by = known_algorithms().find(scatters ? *row.scatter : *row.root, how);
-    return stage_over(machine, first, machine.depth() - 1, how, by->name);
+    stage s = whole_levels(machine.shape, first, machine.depth() - 1);
+    s.how = scatters ? mode::scatter : mode::root;
+    s.algorithm = known_algorithms().find(scatters ? *row.scatter : *row.root, s.how)->name;
+    return s;
 }
 
 // Gives the stage inside the node the algorithm that is the fastest where such schemes are in use: one algorithm, not
@@ -83,7 +79,8 @@ candidate made(pricer& prices, const baseline_row& row, collective what) {
         return c;
     }
     const int inside = levels_inside(machine);
-    c.stages.push_back(stage_over(machine, 0, inside - 1, row.inside(what), ""));
+    c.stages.push_back(whole_levels(machine.shape, 0, inside - 1));
+    c.stages.back().how = row.inside(what);
     if (inside < machine.depth()) c.stages.push_back(last_stage(machine, inside, row, what));
     choose_node_algorithm(prices, c.stages, what);
     return c;

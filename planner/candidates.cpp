@@ -40,11 +40,11 @@ std::vector<std::vector<mode>> modes_of(const shape& s, collective what) {
         return result;
     }
     for (std::size_t roots = 0, most = blocks ? s.size() - 1 : s.size(); roots <= most; ++roots) {
-        if (roots > 0 && s[roots - 1].split) break;
+        if (roots > 0 && is_split(s, roots - 1)) break;
         std::vector<mode> modes(s.size(), mode::scatter);
         std::fill_n(modes.begin(), roots, mode::root);
         result.push_back(modes);
-        if (blocks || roots == s.size() || s.back().split) continue;
+        if (blocks || roots == s.size() || is_split(s, s.size() - 1)) continue;
         modes.back() = mode::replicate;
         result.push_back(modes);
     }
@@ -71,8 +71,8 @@ public:
         for (const shape& s : shapes) {
             if (found_.size() > policy.most_candidates && unsplit(s) != finest) continue;
             for (const std::vector<mode>& modes : modes_of(s, what_)) {
-                std::vector<stage> stages;
-                for (std::size_t i = 0; i < s.size(); ++i) stages.push_back({s[i].levels, s[i].group, modes[i], ""});
+                std::vector<stage> stages = s;
+                for (std::size_t i = 0; i < s.size(); ++i) stages[i].how = modes[i];
                 add(stages);
                 if (what_ == collective::allreduce) add_weighed(s, stages);
             }
@@ -85,13 +85,12 @@ private:
     using options = std::span<const stage_option>;
 
     void add_baselines() {
-        for (candidate& c : baselines(prices_, what_)) {
+        for (const candidate& c : baselines(prices_, what_)) {
             const bool crowded =
                 std::ranges::any_of(c.stages, [](const stage& s) { return crowds(*find_algorithm(s), s.group); });
             if (crowded && !row_of(what_).exchange) continue;  // blocks can always go straight to their ranks
             seen_.insert(key_of(c.stages));
-            price cost = prices_.price_stages(c.stages, what_);
-            found_.push_back({std::move(c), std::move(cost)});
+            found_.push_back({c, prices_.price_stages(c.stages, what_)});
         }
     }
 
@@ -113,19 +112,12 @@ private:
                 s.algorithm = "direct";
                 rounds = true;
             }
-            if (!rounds || !agrees(stages) || !seen_.insert(key_of(stages)).second) continue;
-            price cost = prices_.price_stages(stages, what_);
-            found_.push_back({{found_[c].what.origin == "mixed" ? "mixed" : "staged", stages}, std::move(cost)});
-        }
-    }
-
-    // Whether all ranks get the same bits of them (stage_tree).
-    bool agrees(const std::vector<stage>& stages) const {
-        try {
-            stage_tree(machine_, stages);
-            return true;
-        } catch (const stage_error&) {
-            return false;
+            if (!rounds || !seen_.insert(key_of(stages)).second) continue;
+            try {
+                price cost = prices_.price_stages(stages, what_);
+                found_.push_back({{found_[c].what.origin == "mixed" ? "mixed" : "staged", stages}, std::move(cost)});
+            } catch (const stage_error&) {  // not all ranks would get the same bits
+            }
         }
     }
 
@@ -133,7 +125,7 @@ private:
     // several levels: to exchange parts with all others burdens the links of those inside.
     void add_weighed(const shape& s, const std::vector<stage>& stages) {
         std::vector<stage> weighed = stages, around = stages;
-        const auto may_weigh = [&](std::size_t i) { return stages[i].how == mode::scatter && !s[i].split; };
+        const auto may_weigh = [&](std::size_t i) { return stages[i].how == mode::scatter && !is_split(s, i); };
         for (std::size_t i = 0; i < s.size(); ++i)
             if (may_weigh(i)) weighed[i].shares = shares_.of(s[i].levels);
         if (may_weigh(s.size() - 1) && s.back().levels.size() > 1)

@@ -5,8 +5,8 @@
 #include <map>
 #include <utility>
 
+#include "plan/limit.hpp"
 #include "plan/plan_yaml.hpp"
-#include "planner/bound.hpp"
 #include "planner/planner.hpp"
 #include "planner/policy.hpp"
 #include "planner/tuning.hpp"

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "plan/limit.hpp"
 #include "plan/plan_data.hpp"
-#include "planner/bound.hpp"
 
 namespace terrace::detail {
 

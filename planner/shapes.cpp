@@ -1,23 +1,14 @@
 #include "planner/shapes.hpp"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
+#include "plan/whole_levels.hpp"
 #include "planner/policy.hpp"
 
 namespace terrace::detail {
 
 namespace {
-
-// Returns the number of ranks or domains that each domain of the outermost of these levels joins, or 0 if that differs.
-int group_of(const tree& t, const std::vector<int>& levels) {
-    const auto member = [&](int rank) { return t.domain_of(levels.front() - 1, rank); };
-    std::set<int> sizes;
-    for (int d = 0; d < t.domains(levels.back()); ++d)
-        sizes.insert(member(t.first_rank(levels.back(), d + 1) - 1) - member(t.first_rank(levels.back(), d)) + 1);
-    return sizes.size() == 1 ? *sizes.begin() : 0;
-}
 
 // Returns the first and last level of each unit that may be a stage: a level, with those inside it that join nothing
 // (every domain has one child). Outermost levels that join nothing belong to the last unit.
@@ -69,8 +60,7 @@ private:
         const int size = first == last && last < torus_ ? tree_.uniform_size(first).value_or(0) : 0;
         for (int a = 2; a * 2 <= size; ++a) {
             if (size % a != 0) continue;
-            current_.push_back({{first}, a, true});
-            current_.push_back({{first}, size / a, true});
+            for (const int group : {a, size / a}) current_.push_back({.levels = {first}, .group = group});
             extend(unit + 1, groups - 1, false);
             current_.resize(current_.size() - 2);
         }
@@ -85,16 +75,11 @@ private:
 
 }  // namespace
 
-bool has_split(const shape& s) {
-    return std::any_of(s.begin(), s.end(), [](const piece& p) { return p.split; });
+bool is_split(const shape& s, std::size_t number) {
+    return std::ranges::count(s, s[number].levels, &stage::levels) > 1;
 }
 
-piece whole_levels(const tree& t, int first, int last) {
-    piece p;
-    for (int l = first; l <= last; ++l) p.levels.push_back(l);
-    p.group = group_of(t, p.levels);
-    return p;
-}
+bool has_split(const shape& s) { return std::ranges::adjacent_find(s, {}, &stage::levels) != s.end(); }
 
 std::vector<shape> shapes_of(const hierarchy& machine) { return shape_list(machine).run(); }
 

@@ -1,24 +1,19 @@
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
-#include "machine/hierarchy.hpp"
+#include "plan/plan_data.hpp"
 
 namespace terrace::detail {
 
-/// The levels that a stage covers, before it has a mode and an algorithm.
-struct piece {
-    std::vector<int> levels;  ///< consecutive ones
-    int group = 0;            ///< stage::group: ranks of a group, 0 if that differs
-    bool split = false;       ///< one of two factors of a level
-};
-/// All levels of a machine, covered from the innermost to the outermost one.
-using shape = std::vector<piece>;
+/// All levels of a machine, covered from the innermost to the outermost one: stages before they have modes and
+/// algorithms.
+using shape = std::vector<stage>;
 
+/// Returns true if a stage is one of two factors of a level.
+bool is_split(const shape& s, std::size_t number);
 bool has_split(const shape& s);
-
-/// Returns the piece that covers levels first to last as they are.
-piece whole_levels(const tree& t, int first, int last);
 
 /// Returns the shapes of a machine: its levels kept or merged with their neighbours, and at most one of them split in
 /// two factors. More splits cost more start-ups than they save; parts of a ring are none, so that dimensions of a torus

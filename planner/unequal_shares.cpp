@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "base/index.hpp"
-#include "planner/bound.hpp"
+#include "plan/limit.hpp"
 #include "planner/policy.hpp"
 
 namespace terrace::detail {
@@ -123,11 +123,9 @@ std::vector<int> unequal_shares::of_domain(const std::vector<int>& levels, int d
 }
 
 std::vector<int> unequal_shares::of(const std::vector<int>& levels) const {
-    std::vector<int> all;
+    std::vector<int> all, first;
     bool alike = true;  // all domains
-    const int domains = most_.empty() ? 0 : machine_.shape.domains(levels.back());
-    std::vector<int> first;
-    for (int d = 0; d < domains; ++d) {
+    for (int d = 0; !most_.empty() && d < machine_.shape.domains(levels.back()); ++d) {
         const std::vector<int> shares = of_domain(levels, d);
         if (d == 0) first = shares;
         alike &= shares == first;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "planner/bound.hpp"
+#include "plan/limit.hpp"
 #include "planner/figures.hpp"
 
 namespace terrace::detail::bench {

@@ -1,7 +1,7 @@
 #include "api/call_reports.hpp"
 
 #include "base/hosts.hpp"
-#include "plan/predicted_time.hpp"
+#include "plan/limit.hpp"
 #include "statistics/metrics_file.hpp"
 
 namespace terrace::detail {
@@ -16,7 +16,7 @@ statistics call_reports::count(engine& calls, const std::vector<int>& number_of_
     statistics s = calls.counts().all(number_of_rank, events_.micros_per_tick() * 1e-6);
     for (statistics::calls_of_size& c : s.calls)
         if (const std::optional<collective> what = parse_collective(c.call); what && c.calls > 0)
-            c.limit = static_cast<double>(c.calls) * limit_time(plan_, *what, c.bytes / c.calls);
+            c.limit = static_cast<double>(c.calls) * limit(plan_.machine, c.bytes / c.calls, *what);
     return s;
 }
 

@@ -29,10 +29,4 @@ double predicted_time(const plan_data& p, collective c, std::int64_t bytes) {
     return base;
 }
 
-double limit_time(const plan_data& p, collective c, std::int64_t bytes) {
-    if (!p.rules.contains(c)) return 0;
-    const rule& r = p.choose(c, bytes);
-    return r.at > 0 ? r.limit * static_cast<double>(bytes) / static_cast<double>(r.at) : 0;
-}
-
 }  // namespace terrace::detail

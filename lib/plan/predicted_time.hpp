@@ -12,8 +12,4 @@ namespace terrace::detail {
 /// @throws plan_error if the plan has no rules for the collective
 double predicted_time(const plan_data& p, collective c, std::int64_t bytes);
 
-/// Returns the limit that a plan says for a message [s]: that of its rule, in proportion to the size. 0 if the plan has
-/// none, and for no bytes.
-double limit_time(const plan_data& p, collective c, std::int64_t bytes);
-
 }  // namespace terrace::detail

@@ -8,10 +8,17 @@
 #include "plan/level_names.hpp"
 #include "plan/plan_data.hpp"
 #include "plan/routes.hpp"
+#include "plan/whole_levels.hpp"
 
 namespace terrace::detail {
 
 namespace {
+
+// Returns what all sizes are; 0 if they differ.
+int common_size(const std::vector<int>& sizes) {
+    const bool same = std::adjacent_find(sizes.begin(), sizes.end(), std::not_equal_to<>()) == sizes.end();
+    return same ? sizes.front() : 0;
+}
 
 // Follows stages outwards. Each makes groups of consecutive children: the domains of its last level, or pieces of them.
 class grouping {
@@ -67,24 +74,15 @@ private:
 
     template <class Bad>
     void whole_levels(const stage& s, int last, Bad&& bad) {
-        // Children of each domain of the last level: the domains so far whose ranks it holds.
         const int first = s.levels.front();
         if (part_ > 1)
             bad(
                 fmt::format("each domain of level {} still has {} children; combine them first, in a stage of that "
                             "level alone",
                             name(first), part_));
-        std::vector<int> sizes;
-        for (int d = 0; d < machine_.shape.domains(last); ++d) {
-            int low = d, high = d + 1;
-            for (int l = last; l >= first; --l) {
-                low = machine_.shape.first_child(l, low);
-                high = machine_.shape.first_child(l, high);
-            }
-            sizes.push_back(high - low);
-        }
-        const bool same = std::adjacent_find(sizes.begin(), sizes.end(), std::not_equal_to<>()) == sizes.end();
-        const int expected = same ? sizes.front() : 0;
+        std::vector<int> sizes = sizes_over(machine_.shape, first, last);
+        const int expected = common_size(sizes);
+        const bool same = expected > 0;
         if (same && s.group == 0) bad(fmt::format("all groups have the same size; write group: {}", expected));
         if (s.group != expected)
             bad(same ? fmt::format("group is {}, but the topology makes groups of {}", s.group, expected)
@@ -147,6 +145,22 @@ void check_wire(std::span<const stage> stages, const tree& shape, int number) {
 }
 
 }  // namespace
+
+std::vector<int> sizes_over(const tree& t, int first, int last) {
+    std::vector<int> sizes;
+    for (int d = 0; d < t.domains(last); ++d) {
+        int low = d, high = d + 1;
+        for (int l = last; l >= first; --l) low = t.first_child(l, low), high = t.first_child(l, high);
+        sizes.push_back(high - low);
+    }
+    return sizes;
+}
+
+stage whole_levels(const tree& t, int first, int last) {
+    stage s{.levels = {}, .group = common_size(sizes_over(t, first, last))};
+    for (int l = first; l <= last; ++l) s.levels.push_back(l);
+    return s;
+}
 
 tree stage_tree(const hierarchy& machine, std::span<const stage> stages) {
     grouping groups(machine);

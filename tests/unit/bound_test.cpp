@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/partition.hpp"
-#include "planner/bound.hpp"
+#include "plan/limit.hpp"
 #include "planner/planner.hpp"
 #include "support/cuts.hpp"
 #include "support/planner_machines.hpp"

@@ -29,7 +29,7 @@ namespace {
 TEST(shapes, keep_merge_and_split_levels) {
     const auto text = [](const shape& s) {
         std::string all;
-        for (const piece& p : s) all += std::to_string(p.group) + (p.split ? "/ " : " ");
+        for (std::size_t i = 0; i < s.size(); ++i) all += std::to_string(s[i].group) + (is_split(s, i) ? "/ " : " ");
         return all;
     };
     std::vector<std::string> all;

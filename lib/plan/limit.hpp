@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
+#include "base/collective.hpp"
 #include "machine/hierarchy.hpp"
-#include "plan/plan_data.hpp"
 
 namespace terrace::detail {
 

@@ -1,4 +1,4 @@
-#include "planner/bound.hpp"
+#include "plan/limit.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "base/index.hpp"
-#include "machine/link_rows.hpp"
 
 namespace terrace::detail {
 

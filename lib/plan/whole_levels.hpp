@@ -1,0 +1,15 @@
+#pragma once
+
+#include <vector>
+
+#include "plan/plan_data.hpp"
+
+namespace terrace::detail {
+
+/// Returns by domain of the last of some consecutive levels how many ranks, or domains inside the first, it joins.
+std::vector<int> sizes_over(const tree& t, int first, int last);
+
+/// Returns the stage that covers levels first to last as they are, without an algorithm.
+stage whole_levels(const tree& t, int first, int last);
+
+}  // namespace terrace::detail

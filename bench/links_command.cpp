@@ -15,7 +15,7 @@
 #include "bench/measure/goodput.hpp"
 #include "bench/measure/mpi_world.hpp"
 #include "bench/modes.hpp"
-#include "planner/devices.hpp"
+#include "machine/devices.hpp"
 #include "tools/common/import_child.hpp"
 #include "tools/common/output_file.hpp"
 #include "topology/describe.hpp"

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/index.hpp"
-#include "planner/devices.hpp"
+#include "machine/devices.hpp"
 #include "planner/policy.hpp"
 #include "schedule/group_messages.hpp"
 

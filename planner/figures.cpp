@@ -1,9 +1,23 @@
 #include "planner/figures.hpp"
 
 #include "base/index.hpp"
-#include "planner/devices.hpp"
+#include "planner/policy.hpp"
 
 namespace terrace::detail {
+
+double access_time(const hierarchy& machine) noexcept {
+    constexpr int accesses = 3;  // two read, one written
+    return reduce_time(machine) / accesses;
+}
+
+double reduce_time(const hierarchy& machine) noexcept {
+    if (machine.processors.reduction > 0) return 1 / machine.processors.reduction;
+    return on_gpus(machine) ? 1 / policy.gpu_reduces : 1 / policy.core_reduces;
+}
+
+double flag_time(const hierarchy& machine, int l) noexcept {
+    return policy.flag_of_latency * machine.levels[at(l)].latency;
+}
 
 std::vector<figure> figures_of(const hierarchy& machine) {
     using enum figure::fact;
@@ -18,12 +32,6 @@ std::vector<figure> figures_of(const hierarchy& machine) {
         add(overhead, l, of.overhead, of.overhead_assumed);
     }
     add(reduction, 0, 1 / reduce_time(machine), machine.processors.reduction == 0);
-    return all;
-}
-
-std::vector<figure> assumed_figures(const hierarchy& machine) {
-    std::vector<figure> all = figures_of(machine);
-    std::erase_if(all, [](const figure& f) { return !f.assumed; });
     return all;
 }
 

@@ -21,7 +21,7 @@ struct planner_policy {
     }
     constexpr std::int64_t size(std::size_t i) const noexcept { return smallest_size << i; }
 
-    // ---- processors, where the cluster file does not say it (planner/devices) ----
+    // ---- processors, where the cluster file does not say it (planner/figures) ----
 
     /// Bytes that a rank adds up per second [B/s]. A core streams about 24 GB/s (docs/measurements/one-node.md) and a
     /// reduction reads two operands and writes one; a GPU streams at least 600 GB/s.

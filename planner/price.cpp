@@ -14,12 +14,10 @@ namespace terrace::detail {
 price::price(const link_rows& rows, const samples& ranks, collective what, std::vector<leg> legs, double limit)
     : what_(what), limit_(limit), legs_(std::move(legs)) {
     for (const double weight : ranks.weights()) ranks_ += weight;
-    for (const leg& each : legs_)
-        for (const auto& p : each.cost->phases) {
-            phases_.push_back(p.get());
-            network_part_ = std::max(network_part_, p->network_part);
-            largest_part_ = std::max(largest_part_, p->largest_part);
-        }
+    for (const leg& each : legs_) {
+        network_part_ = std::max(network_part_, each.load->network_part * each.part);
+        largest_part_ = std::max(largest_part_, each.load->largest_part * each.part);
+    }
     find_startups();
     find_busiest_links(rows);
     find_busiest_ranks(ranks.count());
@@ -27,8 +25,7 @@ price::price(const link_rows& rows, const samples& ranks, collective what, std::
 
 void price::find_startups() {
     std::map<int, double> of_route;
-    for (const leg& each : legs_)
-        for (const auto& p : each.cost->phases) of_route[each.route] += startup_time(*p);
+    for (const leg& each : legs_) of_route[each.route] += startup_time(*each.load);
     const double of_all = of_route[0];
     for (const auto& [route, time] : of_route) startups_ = std::max(startups_, of_all + (route == 0 ? 0 : time));
 }
@@ -39,11 +36,11 @@ void price::find_busiest_links(const link_rows& rows) {
         double vectors = 0, time = 0;
     };
     std::map<int, total> links;
-    for (const phase_load* p : phases_)
-        for (const link_use& l : p->links) {
+    for (const leg& each : legs_)
+        for (const link_use& l : each.load->links) {
             total& of = links[l.link];
-            of.vectors += l.vectors;
-            of.time += l.vectors * p->slowness[at(rows.level(rows.row_of(l.link)))] / rows.rate(l.link);
+            of.vectors += each.part * l.vectors;
+            of.time += each.part * l.time;
         }
     for (int row = 0; row < rows.count(); ++row) links_.push_back({.row = row});
     for (const auto& [link, of] : links) {
@@ -59,7 +56,7 @@ void price::find_busiest_ranks(std::size_t samples) {
     std::set<std::vector<int>> kinds;
     for (std::size_t i = 0; i < samples; ++i) {
         std::vector<int> kind;
-        for (const phase_load* p : phases_) kind.push_back(p->load_of_sample[i]);
+        for (const leg& each : legs_) kind.push_back(each.load->load_of_sample[i]);
         kinds.insert(std::move(kind));
     }
     std::set<const std::vector<int>*> busiest;
@@ -68,7 +65,11 @@ void price::find_busiest_ranks(std::size_t samples) {
         double longest = 0;
         for (const std::vector<int>& kind : kinds) {
             double time = 0;
-            for (std::size_t p = 0; p < kind.size(); ++p) time += phases_[p]->times[at(kind[p])][size];
+            for (std::size_t l = 0; l < kind.size(); ++l) {
+                const leg& each = legs_[l];
+                time += each.part == 1 ? each.load->times[at(kind[l])][size]
+                                       : each.time_of(kind[l], static_cast<double>(policy.size(size)));
+            }
             if (most == nullptr || time > longest * (1 + rounding)) most = &kind, longest = time;
         }
         if (busiest.insert(most).second) busiest_.push_back(*most);
@@ -80,7 +81,7 @@ double price::busiest_processor_time(double bytes) const {
     double most = 0;
     for (const std::vector<int>& kind : busiest_) {
         double sum = 0;
-        for (std::size_t p = 0; p < kind.size(); ++p) sum += phases_[p]->loads[at(kind[p])].time(bytes);
+        for (std::size_t l = 0; l < kind.size(); ++l) sum += legs_[l].time_of(kind[l], bytes);
         most = std::max(most, sum);
     }
     return most;
@@ -89,20 +90,21 @@ double price::busiest_processor_time(double bytes) const {
 double price::effort(double bytes, std::int64_t chunk) const {
     const double c = chunks_of(bytes, chunk);
     double average = 0;
-    for (const phase_load* p : phases_)
-        for (std::size_t load = 0; load < p->loads.size(); ++load)
-            average += p->ranks[load] / ranks_ * p->loads[load].time(bytes / c);
+    for (const leg& each : legs_)
+        for (int load = 0; load < static_cast<int>(each.load->loads.size()); ++load)
+            average += each.load->ranks[at(load)] / ranks_ * each.time_of(load, bytes / c);
     return c * (busiest_processor_time(bytes / c) + average);
 }
 
 double price::messages(double bytes, std::int64_t chunk) const {
     const double c = chunks_of(bytes, chunk);
     double of_chunk = 0;
-    for (const phase_load* p : phases_)
-        for (std::size_t load = 0; load < p->loads.size(); ++load) {
+    for (const leg& each : legs_)
+        for (std::size_t load = 0; load < each.load->loads.size(); ++load) {
             double sent = 0;
-            for (const message_load& m : p->loads[load].sent) sent += m.count * m.segments(bytes / c);
-            of_chunk += p->ranks[load] * std::max(sent, 1.0);
+            for (const message_load& m : each.load->loads[load].sent)
+                sent += m.count * m.segments(bytes / c * each.part);
+            of_chunk += each.load->ranks[load] * std::max(sent, 1.0);
         }
     return c * of_chunk;
 }
@@ -111,8 +113,7 @@ double price::messages(double bytes, std::int64_t chunk) const {
 int price::longest_route(double bytes) const {
     std::map<int, double> times;
     for (const leg& each : legs_)
-        for (const auto& p : each.cost->phases)
-            if (each.route > 0) times[each.route] += phase_time(*p, bytes);
+        if (each.route > 0) times[each.route] += phase_time(*each.load, bytes * each.part);
     const auto longer = [](const auto& a, const auto& b) { return a.second < b.second; };
     return times.empty() ? 0 : std::max_element(times.begin(), times.end(), longer)->first;
 }
@@ -133,7 +134,7 @@ pipeline price::in_chunks(double bytes, std::int64_t chunk) const {
     if (!row_of(what_).has_root()) return p;
     // On its way from or to a root a chunk is with one rank after the other, and leaves each one's lane free.
     p.lane_time = 0;
-    for (const phase_load* phase : phases_) p.lane_time += held_time(*phase, each);
+    for (const leg& l : legs_) p.lane_time += held_time(*l.load, each * l.part);
     return p;
 }
 
@@ -142,14 +143,14 @@ pipeline price::in_chunks(double bytes, std::int64_t chunk) const {
 // may show.
 double price::chunk_time(double bytes, int longest) const {
     double sum = 0, in_turn = 0, wires_of_longest = 0;
-    for (const leg& each : legs_)
-        for (const auto& p : each.cost->phases) {
-            const bool shows = each.route == 0 || each.route == longest;
-            sum += shows ? phase_time(*p, bytes) : rank_time(*p, bytes);
-            if (each.route == 0) continue;
-            in_turn += p->in_turn * bytes - p->overlap;
-            if (shows) wires_of_longest += wire_time(*p, bytes);
-        }
+    for (const leg& each : legs_) {
+        const bool shows = each.route == 0 || each.route == longest;
+        const double own = bytes * each.part;
+        sum += shows ? phase_time(*each.load, own) : rank_time(*each.load, own);
+        if (each.route == 0) continue;
+        in_turn += each.load->in_turn * own - each.load->overlap;
+        if (shows) wires_of_longest += wire_time(*each.load, own);
+    }
     return longest == 0 ? sum : sum + std::max(0.0, in_turn - wires_of_longest);
 }
 
@@ -157,8 +158,10 @@ double price::chunk_time(double bytes, int longest) const {
 // stages would be in their way.
 double price::idle_time(double bytes) const {
     double idle = 0;
-    if (std::any_of(legs_.begin(), legs_.end(), [](const leg& each) { return each.stage > 0; })) return idle;
-    for (const phase_load* p : phases_) idle += phase_time(*p, bytes) - step_time(*p, bytes);
+    for (const leg& each : legs_) {
+        if (each.stage > 0) return 0;
+        idle += phase_time(*each.load, bytes * each.part) - step_time(*each.load, bytes * each.part);
+    }
     return idle;
 }
 
@@ -172,9 +175,8 @@ prediction price::explain(double bytes, int lanes, std::int64_t chunk) const {
         p.time = time(bytes, lanes, chunk);
         for (const leg& each : legs_) {
             if (each.route != 0 && each.route != longest) continue;
-            stage_cost& s = p.stages[at(each.stage)];
-            s.time += each.cost->time(bytes / c);
-            for (const auto& phase : each.cost->phases) s.latency += startup_time(*phase);
+            p.stages[at(each.stage)].time += phase_time(*each.load, bytes / c * each.part);
+            p.stages[at(each.stage)].latency += startup_time(*each.load);
         }
         p.cpu_time = c * busiest_processor_time(bytes / c);
     }

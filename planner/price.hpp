@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -37,12 +38,18 @@ inline double chunks_of(double bytes, std::int64_t chunk) noexcept {
     return chunk == 0 ? 1 : std::max(1.0, std::ceil(bytes / static_cast<double>(chunk)));
 }
 
-/// A stage as a part of the vector goes through it.
+/// One direction of a stage as a part of the vector goes through it.
 struct leg {
     int stage = 0;
     int route =
         0;  ///< from 1 on: legs of different routes run side by side. 0: of all routes, before them on the way up
-    std::shared_ptr<const stage_price> cost;
+    double part = 1;  ///< of what `load` is of; may be more than 1 where the stage comes earlier on a route
+    std::shared_ptr<const phase_load> load;
+
+    /// Returns the processor time of one of the loads [s].
+    double time_of(int number, double bytes) const {
+        return load->loads[static_cast<std::size_t>(number)].time(bytes * part);
+    }
 };
 
 /// The price of a list of stages for one collective, for any size.
@@ -67,7 +74,7 @@ public:
     /// Messages of all ranks together, in segments; a rank without messages in a phase counts as one.
     double messages(double bytes, std::int64_t chunk) const;
     /// Of all stages, in no order: what was counted.
-    const std::vector<const phase_load*>& phases() const noexcept { return phases_; }
+    const std::vector<leg>& legs() const noexcept { return legs_; }
     /// The part of the vector in its largest message between nodes, and the largest in any message or stage in memory;
     /// 0: there is none.
     double network_part() const noexcept { return network_part_; }
@@ -86,11 +93,10 @@ private:
     collective what_;
     double limit_;  // of a byte [s]
     std::vector<leg> legs_;
-    std::vector<const phase_load*> phases_;  // of the legs, those that are run
-    std::vector<link_cost> links_;           // the busiest of each row; bytes and time per byte of the vector
-    double link_time_ = 0;                   // of the busiest link [s/B]
-    double startups_ = 0;                    // that wait for one another, on the longest route [s]
-    // Ranks that are the busiest at one of the sizes, as the indices of their loads in each phase.
+    std::vector<link_cost> links_;  // the busiest of each row; bytes and time per byte of the vector
+    double link_time_ = 0;          // of the busiest link [s/B]
+    double startups_ = 0;           // that wait for one another, on the longest route [s]
+    // Ranks that are the busiest at one of the sizes, as the indices of their loads in each leg.
     std::vector<std::vector<int>> busiest_;
     double ranks_ = 0;
     double network_part_ = 0, largest_part_ = 0;

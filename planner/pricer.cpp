@@ -1,7 +1,6 @@
 #include "planner/pricer.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 #include <utility>
 
@@ -13,8 +12,7 @@
 #include "base/index.hpp"
 #include "plan/routes.hpp"
 #include "planner/available.hpp"
-#include "planner/devices.hpp"
-#include "planner/torus.hpp"
+#include "planner/figures.hpp"
 #include "schedule/exchange.hpp"
 
 namespace terrace::detail {
@@ -34,42 +32,6 @@ std::string key_of_layout(std::span<const stage> stages) {
                            fmt::join(s.shares, ":"));
     return key;
 }
-
-void check_stages(const hierarchy& machine, std::span<const stage> stages) {
-    stage_tree(machine, stages);
-    for (std::size_t s = 0; s < stages.size(); ++s)
-        if (const std::string fault = fault_of(stages[s]); !fault.empty())
-            throw plan_error(fmt::format("stages[{}]: {}", s, fault));
-}
-
-// The ranks of the domain of a level that a rank is in; of level -1, itself.
-range ranks_around(const tree& shape, int level, int rank) {
-    const int domain = shape.domain_of(level, rank);
-    return {shape.first_rank(level, domain), shape.first_rank(level, domain + 1)};
-}
-
-// How many ranks are in the child of a stage's domain that each member of a group stands for.
-std::vector<double> ranks_below(const tree& shape, std::size_t number, const group& g) {
-    std::vector<double> below;
-    for (const int member : g.members())
-        below.push_back(static_cast<double>(ranks_around(shape, static_cast<int>(number) - 1, member).count()));
-    return below;
-}
-
-// The largest domain of a stage.
-int most_ranks(const tree& shape, std::size_t number) {
-    const int level = static_cast<int>(number);
-    int most = 1;
-    for (int d = 0; d < shape.domains(level); ++d)
-        most = std::max(most, shape.first_rank(level, d + 1) - shape.first_rank(level, d));
-    return most;
-}
-
-bool differ(const std::vector<double>& parts) {
-    return std::ranges::max(parts) - std::ranges::min(parts) > rounded_away;
-}
-
-int largest_group(const tree& shape, std::size_t number) { return std::ranges::max(shape.children()[number]); }
 
 }  // namespace
 
@@ -93,12 +55,11 @@ pricer::pricer(const hierarchy& machine, int all_up_to)
 // vectors.
 leg pricer::copies(double by_root, double by_others) const {
     phase_load p;
-    p.slowness.assign(at(machine_.depth()), 1);
     std::vector<processor_load> loads;
     for (const int rank : ranks_.ranks())
         loads.push_back({{}, {}, static_cast<float>((rank == 0 ? by_root : by_others) * access_time(machine_))});
     set_loads(p, std::move(loads), ranks_.weights());
-    return {0, 0, std::make_shared<const stage_price>(stage_price{{std::make_shared<const phase_load>(std::move(p))}})};
+    return {.load = std::make_shared<const phase_load>(std::move(p))};
 }
 
 // Blocks of equal machines divide as a vector does.
@@ -215,58 +176,21 @@ std::optional<moving_group> pricer::moved(const running_stage& s, const layout& 
     return moving(s, std::move(moves.who), moves.emit, part, moves.root_adds);
 }
 
-// Blocks go straight to one member, or from it. @param blocks that each other member gives or gets
-moving_group pricer::star(const running_stage& s, const group& g, int center, const std::vector<double>& blocks,
-                          bool scatters) {
-    std::vector<std::int64_t> counts;  // of blocks of a million elements
-    for (const double each : blocks) counts.push_back(std::llround(each * 1e6));
-    const double all = std::accumulate(blocks.begin(), blocks.end(), 0.0);
-    return moving(s, group(g.members(), side_by_side(counts), center), scatters ? s.by.scatter : s.by.gather,
-                  all / machine_.ranks(), false);
-}
-
-// What members of a group have for one another (schedule/exchange): m of P ranks in the domain that a member stands
-// for, and the elements that it owns, one for each rank.
 std::optional<moving_group> pricer::exchanged(const running_stage& s, const layout& l, const group& g, bool down) {
-    const double all = machine_.ranks();
-    std::vector<double> below = ranks_below(l.shape(), s.number, g), owned;
-    int of_root = group::no_root, of_first = group::no_root;  // who stands for rank 0, and who owns its element
-    for (int i = 0; i < g.size(); ++i) {
-        owned.push_back(static_cast<double>(g.shard(i).count()) / static_cast<double>(l.groups().count) * all);
-        if (l.shape().domain_of(static_cast<int>(s.number) - 1, g.rank(i)) == 0) of_root = i;
-        if (g.shard(i).overlaps({l.first_block(), l.first_block() + 1})) of_first = i;
-    }
-    if (row_of(s.what).has_root()) {
-        const bool gathers = s.what == collective::gather, by_domain = gathers == down;
-        const int center = by_domain ? of_root : of_first;
-        if (center == group::no_root) return {};
-        moving_group made = star(s, g, center, by_domain ? owned : below, !gathers);
-        if (!by_domain) made.like = 1;  // one group of each domain has the element
-        return made;
-    }
-    if (s.itself().how == mode::root) {
-        for (double& m : below) m *= all - m;
-        return star(s, g, g.root(), below, down);
-    }
-    const bool apart = g.size() <= policy.told_apart && (differ(below) || differ(owned));
-    const double of_all = std::accumulate(owned.begin(), owned.end(), 0.0);
-    double sum = 0;
-    for (int i = 0; i < g.size(); ++i) sum += below[at(i)] * (of_all - owned[at(i)]);
-    const double average = sum / g.size() / (g.size() - 1);
-    moving_group made{.who = g, .how = {.startups = s.by.startups(g.size())}, .part = 1};
-    made.how.circulant = !apart && g.size() > policy.large_group;
-    made.how.reduced.resize(at(g.size()));
-    for (int i = 0; i < (made.how.circulant ? 1 : g.size()); ++i)
-        for (int j = 0; j < g.size(); ++j) {
-            const double blocks = apart ? below[at(i)] * owned[at(j)] : average;
-            if (j != i && blocks > rounded_away) made.how.messages.push_back({0, 1, i, j, blocks / all});
-        }
+    const int level = static_cast<int>(s.number);
+    const exchange_stage stage{
+        s.by, s.what, l.groups().stages[s.number].how, level, l.shape(), down, l.groups().count, l.first_block()};
+    moving_group made{.who = g, .how = exchange_moves(stage, g, policy.told_apart), .part = 1};
+    if (made.how.messages.empty()) return {};
+    if (made.how.alone) made.like = 1;
     return made;
 }
 
 // Blocks that pass through one rank of a domain: handed on by it, or given to it.
 std::optional<moving_group> pricer::handed_on(const running_stage& s, const layout& l, const group& g, bool down) {
-    return star(s, g, g.root(), ranks_below(l.shape(), s.number, g), down);
+    const group who = handing_of(g, l.shape(), static_cast<int>(s.number));
+    const double part = static_cast<double>(who.whole().count()) / machine_.ranks();
+    return moving(s, who, down ? s.by.scatter : s.by.gather, part, false);
 }
 
 std::shared_ptr<const phase_load> pricer::load(const running_stage& s, bool down, movement of_group) {
@@ -300,70 +224,42 @@ std::shared_ptr<const phase_load> pricer::price_phase(const running_stage& s, bo
 std::shared_ptr<const stage_price> pricer::price_stage(const running_stage& s) {
     stage_price made;
     const auto add = [&](bool down, movement of_group) { made.phases.push_back(load(s, down, of_group)); };
-    const bool in_root = s.itself().how == mode::root;
-    if (row_of(s.what).exchange && row_of(s.what).has_root()) {
-        const bool down = (s.what == collective::scatter) == (s.stages.front().how == mode::root);
-        add(down, &pricer::exchanged);
-    } else if (row_of(s.what).exchange) {
-        add(false, &pricer::exchanged);
-        if (in_root) add(true, &pricer::exchanged);
-    } else {
-        for (const bool down : {false, true})
-            if ((down ? row_of(s.what).down : row_of(s.what).up) || row_of(s.what).has_root())
-                made.phases.push_back(price_phase(s, down));
-        if (in_root && row_of(s.what).blocks) add(row_of(s.what).up, &pricer::handed_on);
-    }
+    const mode how = s.itself().how;
+    for (const bool down : {false, true})
+        if (row_of(s.what).exchange) {
+            if (exchange_goes(s.what, how, down)) add(down, &pricer::exchanged);
+        } else if ((down ? row_of(s.what).down : row_of(s.what).up) || row_of(s.what).has_root()) {
+            made.phases.push_back(price_phase(s, down));
+        }
+    if (how == mode::root && row_of(s.what).blocks && !row_of(s.what).exchange)
+        add(row_of(s.what).up, &pricer::handed_on);
     return std::make_shared<const stage_price>(std::move(made));
 }
 
 // Nodes of a torus are alike: a dimension that comes earlier or later costs what it does of a longer or shorter vector.
 std::vector<leg> pricer::legs_of(std::span<const stage> stages,
-                                 std::vector<std::shared_ptr<const stage_price>> costs) const {
+                                 std::span<const std::shared_ptr<const stage_price>> costs) const {
     const routes ways = routes_of(machine_, stages);
     std::vector<leg> legs;
-    for (int s = 0; s < ways.common; ++s) legs.push_back({s, 0, std::move(costs[at(s)])});
+    const auto add = [&](int stage, int route, double part) {
+        for (const auto& p : costs[at(stage)]->phases) legs.push_back({stage, route, part, p});
+    };
+    for (int s = 0; s < ways.common; ++s) add(s, 0, 1);
     const double all = std::accumulate(ways.shares.begin(), ways.shares.end(), 0.0);
     for (int r = 0; r < ways.count(); ++r)
-        for (const int s : ways.orders[at(r)]) {
-            const double part = ways.shares[at(r)] / all * growth_in_order(stages, ways.orders[at(r)], s);
-            stage_price made;
-            for (const auto& p : costs[at(s)]->phases)
-                made.phases.push_back(std::make_shared<const phase_load>(scaled(*p, part)));
-            legs.push_back({s, r + 1, std::make_shared<const stage_price>(std::move(made))});
-        }
+        for (const int s : ways.orders[at(r)])
+            add(s, r + 1, ways.shares[at(r)] / all * growth_in_order(stages, ways.orders[at(r)], s));
     return legs;
-}
-
-// Vectors of blocks that a rank reads and writes. They stand in scratch memory in the stages' order: all of them are
-// copied there, or back, and its own the other way.
-// In an exchange, between stages blocks are put together that go to the same rank: all are read and written once in
-// each stage. Where a stage has mode root, one rank does so for the ranks of its domain. To or from a root that is what
-// a domain's ranks have, before each stage but the first; where its ranks share them, all of the root's.
-double pricer::block_accesses(collective what, std::span<const stage> stages) const {
-    double accesses = 2.0 / machine_.ranks();  // of its own block
-    if (!row_of(what).exchange) return accesses + 2;
-    if (stages.size() == 1) return accesses;
-    const tree shape = stage_tree(machine_, stages);
-    if (!row_of(what).has_root()) {
-        double vectors = 1;  // of one rank
-        accesses = 0;
-        for (std::size_t s = 0; s < stages.size(); ++s) {
-            accesses += 2 * vectors;
-            if (stages[s].how == mode::root) vectors *= largest_group(shape, s);
-        }
-        return accesses;
-    }
-    if (stages.front().how == mode::scatter) return accesses + 2;
-    for (std::size_t s = 0; s + 1 < stages.size(); ++s) accesses += 2.0 * most_ranks(shape, s) / machine_.ranks();
-    return accesses;
 }
 
 // Copies count with the innermost stage.
 price pricer::price_together(collective what, std::span<const stage> stages,
-                             std::vector<std::shared_ptr<const stage_price>> costs) {
-    std::vector<leg> legs = legs_of(stages, std::move(costs));
-    const double accesses = row_of(what).blocks ? block_accesses(what, stages) : 0;
-    if (accesses > 0) legs.push_back(copies(accesses, accesses));
+                             std::span<const std::shared_ptr<const stage_price>> costs) {
+    std::vector<leg> legs = legs_of(stages, costs);
+    if (row_of(what).blocks) {
+        const double copied = copied_vectors(machine_, stages, what);
+        legs.push_back(copies(2 * copied, 2 * copied));
+    }
     // The root of a broadcast copies its vector to where its peers reach it.
     if (what == collective::broadcast && follows_buffers(stages.front().provider) && !on_gpus(machine_))
         legs.push_back(copies(2, 0));
@@ -373,18 +269,21 @@ price pricer::price_together(collective what, std::span<const stage> stages,
 }
 
 price pricer::price_stages(std::span<const stage> stages, collective what) {
-    check_stages(machine_, stages);
+    stage_tree(machine_, stages);
+    for (std::size_t s = 0; s < stages.size(); ++s)
+        if (const std::string fault = fault_of(stages[s]); !fault.empty())
+            throw plan_error(fmt::format("stages[{}]: {}", s, fault));
     if (row_of(what).exchange) check_exchange(stages, what);
     std::vector<std::shared_ptr<const stage_price>> prices;
     for (std::size_t s = 0; s < stages.size(); ++s)
         prices.push_back(price_stage({stages, s, *find_algorithm(stages[s]), stages[s].provider, what}));
-    return price_together(what, stages, std::move(prices));
+    return price_together(what, stages, prices);
 }
 
 // MPI's own collectives are taken to be as fast as messages of an algorithm, and are never chosen.
 std::vector<stage_option> pricer::price_options(std::span<const stage> stages, std::size_t number, collective what) {
     const tree& shape = lay_out(stages, what).shape();
-    const int size = largest_group(shape, number);
+    const int size = std::ranges::max(shape.children()[number]);
     const stage& s = stages[number];
     bool equal = true;  // domains inside the stage's own divide the vector alike: collectives of NCCL need that
     for (std::size_t n = 0; n < number; ++n) equal &= !has_shares_by_domain(stages[n], shape, static_cast<int>(n));

@@ -48,7 +48,7 @@ public:
     std::span<const stage_option> options_of(std::span<const stage> stages, std::size_t number, collective what);
     /// Returns the price of stages whose costs are known.
     price price_together(collective what, std::span<const stage> stages,
-                         std::vector<std::shared_ptr<const stage_price>> costs);
+                         std::span<const std::shared_ptr<const stage_price>> costs);
 
 private:
     // Whose groups these are: of a vector, the same of a call from or to rank 0, or of blocks.
@@ -61,8 +61,8 @@ private:
 
         const tree& shape() const { return seen->shape(); }
         const composition& groups() const { return of_blocks.c.count > 0 ? of_blocks.c : composer.groups(); }
-        // Where the block of rank 0 begins.
-        std::int64_t first_block() const { return of_blocks.blocks.empty() ? 0 : of_blocks.blocks.front().begin; }
+        // Something that rank 0 has in the end.
+        range first_block() const { return of_blocks.blocks.empty() ? range{0, 1} : of_blocks.blocks.front(); }
     };
     // A stage as one option runs it.
     struct running_stage {
@@ -88,14 +88,11 @@ private:
     std::optional<moving_group> exchanged(const running_stage& s, const layout& l, const group& g, bool down);
     std::optional<moving_group> handed_on(const running_stage& s, const layout& l, const group& g, bool down);
     moving_group moving(const running_stage& s, group who, algorithm::generator emit, double part, bool root_adds);
-    moving_group star(const running_stage& s, const group& g, int center, const std::vector<double>& blocks,
-                      bool scatters);
     std::vector<moving_domain> domains_of(const running_stage& s, bool down, movement of_group);
     std::shared_ptr<const phase_load> load(const running_stage& s, bool down, movement of_group);
     std::vector<stage_option> price_options(std::span<const stage> stages, std::size_t number, collective what);
     std::vector<leg> legs_of(std::span<const stage> stages,
-                             std::vector<std::shared_ptr<const stage_price>> costs) const;
-    double block_accesses(collective what, std::span<const stage> stages) const;
+                             std::span<const std::shared_ptr<const stage_price>> costs) const;
     leg copies(double by_root, double by_others) const;
 
     const hierarchy& machine_;

@@ -66,9 +66,9 @@ sensitivity compared(const plan_data& plan, std::optional<collective> of, rule_t
 std::vector<sensitivity> sensitivities(const plan_data& plan, bool gains, std::optional<collective> of) {
     rule_times assumed(plan.machine);
     std::vector<sensitivity> all;
-    for (const figure& f : assumed_figures(plan.machine))
+    for (const figure& f : figures_of(plan.machine))
         for (const double factor : {0.5, 2.0}) {
-            if (!gains && f.is_time() != (factor > 1)) continue;
+            if (!f.assumed || (!gains && f.is_time() != (factor > 1))) continue;
             rule_times changed(with_figure(plan.machine, f, factor));
             sensitivity& s = all.emplace_back(compared(plan, of, assumed, changed, gains));
             s.of = f, s.factor = factor;

@@ -9,8 +9,8 @@
 #include "base/index.hpp"
 #include "base/wire.hpp"
 #include "machine/rates.hpp"
-#include "planner/devices.hpp"
-#include "planner/provider_stage.hpp"
+#include "planner/figures.hpp"
+#include "schedule/provider_stage.hpp"
 
 namespace terrace::detail {
 
@@ -35,7 +35,7 @@ public:
           memory_(phase.ranks.count()) {
         for (const level& l : machine_.levels) {
             const device_rates r = rates_on(l);
-            made_.slowness.push_back(l.bandwidth / r.bandwidth);
+            slowness_.push_back(l.bandwidth / r.bandwidth);
         }
     }
 
@@ -70,7 +70,7 @@ public:
         std::ranges::sort(touched_ever_);
         for (const int link : touched_ever_)
             if (const double vectors = std::exchange(all_[at(link)], 0); phase_.ranks.are_above(link))
-                made_.links.push_back({link, vectors});
+                made_.links.push_back({link, vectors, vectors * time_on(link, phase_.rows.row_of(link))});
         for (std::size_t i = 0; i < loads_.size(); ++i) {
             std::ranges::sort(loads_[i].sent);
             std::ranges::sort(loads_[i].received);
@@ -292,13 +292,17 @@ private:
         now_[at(link)] += part;
     }
 
+    // Time of a byte on a link [s].
+    double time_on(int link, int row) const {
+        return slowness_[at(phase_.rows.level(row))] / phase_.rows.rate_of(link, row);
+    }
+
     // Returns the time on the busiest link of a step, which it ends [s/B].
     double end_step(int times) {
         double busiest = 0;
         row_times_.assign(at(phase_.rows.count()), 0);
         for (const auto& [link, row] : touched_) {
-            const double slowness = made_.slowness[at(phase_.rows.level(row))];
-            const double time = now_[at(link)] * slowness / phase_.rows.rate_of(link, row);
+            const double time = now_[at(link)] * time_on(link, row);
             busiest = std::max(busiest, time);
             row_times_[at(row)] = std::max(row_times_[at(row)], time);
             if (all_[at(link)] == 0) touched_ever_.push_back(link);
@@ -405,26 +409,20 @@ private:
     // ---- a provider's collectives ----
 
     void run_by_provider(const moving_domain& domain) {
-        const bool by_nccl = on_gpus(machine_);
         const int outermost = outermost_joining();
         for (const moving_group& g : domain) {
             const action what = *g.how.handed_over;
             const stage_work work(what, std::max(0, g.who.root()), sharing::replicated);
-            const provider_stage all = by_nccl ? nccl_stage(what, g.who) : memory_stage(work, g.who, phase_.in_scratch);
-            startups_ = by_nccl ? nccl_startup(outermost) : all.flag_waits * flag_time(machine_, outermost);
+            const provider_stage all =
+                on_gpus(machine_) ? nccl_stage(what, g.who) : memory_stage(work, g.who, phase_.in_scratch);
+            startups_ = on_gpus(machine_) ? nccl_startup(outermost) : all.flag_waits * flag_time(machine_, outermost);
             load_all(g, all);
             for (const auto& [position, sample, ranks_like] : g.sampled) {
-                double work_of = all.work[at(position)] * reduce_time(machine_);
-                if (!by_nccl) work_of = accesses(all, position, work.round(0)) * access_time(machine_);
-                memory_[at(sample)] += work_of * g.part;
-                double divided = g.part;  // what it works on
-                if (by_nccl && phase_.what.how != mode::root) divided /= g.who.size();
-                if (!by_nccl && work.round(0).part != extent::whole)
-                    divided *=
-                        static_cast<double>(g.who.shard(position).count()) / static_cast<double>(g.who.whole().count());
-                made_.largest_part = std::max(made_.largest_part, divided);
-                if (by_nccl && between_nodes(level_at(outermost).medium))
-                    made_.network_part = std::max(made_.network_part, divided);
+                memory_[at(sample)] += accesses(all, at(position)) * access_time(machine_) * g.part;
+                const double handled = all.handled[at(position)] * g.part;
+                made_.largest_part = std::max(made_.largest_part, handled);
+                if (between_nodes(level_at(outermost).medium))
+                    made_.network_part = std::max(made_.network_part, handled);
             }
         }
         wire_ = end_step(1);
@@ -433,12 +431,10 @@ private:
     // Reads and writes of a member's processor, in parts of the group's data. The vector that comes from the caller is
     // to be where peers reach it. All that a rank has just copied there is in its cache: where it reads all of that
     // again, that is free.
-    double accesses(const provider_stage& all, int member, const stage_round& round) const {
-        const double touched = all.work[at(member)];
-        if (!phase_.from_caller || phase_.in_scratch || phase_.down) return touched;
-        const double copied = 2 * all.exposed[at(member)];
-        const bool cached = copied > 0 && round.adds && phase_.what.how == mode::replicate;
-        return copied + touched - (cached ? 1 : 0);
+    double accesses(const provider_stage& all, std::size_t member) const {
+        const bool copies = phase_.from_caller && !phase_.in_scratch && !phase_.down && all.exposed[member] > 0;
+        if (!copies) return all.accesses[member];
+        return 2 * all.exposed[member] + all.accesses[member] - (all.read_again[member] == 1 ? 1 : 0);
     }
 
     double nccl_startup(int outermost) const {
@@ -491,6 +487,7 @@ private:
     const stage_phase& phase_;
     const hierarchy& machine_;
     double ratio_;                              // of what crosses links
+    std::vector<double> slowness_;              // by level: rate in the cluster file / rate for this stage's data
     bool has_levels_alone_;                     // neither NICs nor rings
     std::vector<double>&now_, &all_;            // vectors through each link, in the step and altogether
     std::vector<std::pair<int, int>> touched_;  // links that the step uses, and their rows

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <map>
 #include <set>
-#include <type_traits>
 #include <utility>
 
 #include "base/index.hpp"
@@ -84,23 +83,6 @@ void set_loads(phase_load& p, std::vector<processor_load> of_samples, std::span<
         p.load_of_sample.push_back(kind->second);
     }
     set_times(p);
-}
-
-phase_load scaled(phase_load p, double by) {
-    const auto scale = [by](auto& x) { x = static_cast<std::remove_reference_t<decltype(x)>>(x * by); };
-    const auto scale_all = [&](std::vector<message_load>& messages) {
-        for (message_load& m : messages) scale(m.part);
-    };
-    for (double* x : {&p.wire, &p.held_wire, &p.in_turn, &p.path_memory, &p.network_part, &p.largest_part}) scale(*x);
-    for (link_use& l : p.links) scale(l.vectors);
-    for (processor_load& load : p.loads) {
-        scale_all(load.sent);
-        scale_all(load.received);
-        scale(load.memory);
-    }
-    scale_all(p.path);
-    set_times(p);
-    return p;
 }
 
 double slowest_rank_time(const phase_load& p, double bytes) {

@@ -59,6 +59,7 @@ struct ring_hop {
 struct link_use {
     int link = 0;  ///< of link_rows
     double vectors = 0;
+    double time = 0;  ///< that they take at the rate for this stage's data [s/B]
 };
 
 /// The load of one phase, which is one direction (up or down) of one stage over the whole machine.
@@ -70,7 +71,6 @@ struct phase_load {
     double in_turn = 0;                 ///< what a rank sends over links of a torus, one message after the other [s/B]
     double overlap = 0;                 ///< of that, saved by messages that are in a lane's request slots together [s]
     std::vector<link_use> links;        ///< ascending; those above samples have all that passes them
-    std::vector<double> slowness;       ///< by level: rate in the cluster file / rate for this stage's data
     std::vector<processor_load> loads;  ///< the different ones
     std::vector<int> load_of_sample;    ///< index into `loads`
     std::vector<double> ranks;          ///< number of ranks with each load
@@ -97,9 +97,6 @@ struct stage_price {
 
 /// Sets the loads of a phase from those of the samples, each of which stands for so many ranks.
 void set_loads(phase_load& p, std::vector<processor_load> of_samples, std::span<const double> weights);
-
-/// Returns the load of a phase for a vector that is `by` times as long.
-phase_load scaled(phase_load p, double by);
 
 // ---- times of a phase, each for a vector of so many bytes [s] ----
 

@@ -17,10 +17,8 @@ std::vector<double> busy_links(const link_rows& rows, const stage_price& s) {
     std::vector<double> busy(at(rows.nic_row()));
     for (const auto& p : s.phases)
         for (const link_use& l : p->links) {
-            const int row = rows.row_of(l.link);
-            if (!rows.is_level(row)) continue;
-            double& most = busy[at(row)];
-            most = std::max(most, l.vectors * p->slowness[at(row)] / rows.rate(l.link));
+            if (const int row = rows.row_of(l.link); rows.is_level(row))
+                busy[at(row)] = std::max(busy[at(row)], l.time);
         }
     return busy;
 }
@@ -71,14 +69,6 @@ std::vector<int> hand_out(const std::vector<std::vector<double>>& occupied) {
 }
 
 }  // namespace
-
-double growth_in_order(std::span<const stage> stages, const std::vector<int>& order, int number) {
-    double growth = 1;
-    for (auto before = order.begin(); *before != number; ++before) growth /= stages[at(*before)].group;
-    for (int before = *std::min_element(order.begin(), order.end()); before < number; ++before)
-        growth *= stages[at(before)].group;
-    return growth;
-}
 
 std::vector<int> route_shares(const hierarchy& machine, const link_rows& rows, std::span<const stage> stages,
                               std::span<const std::shared_ptr<const stage_price>> costs, bool in_one_piece) {

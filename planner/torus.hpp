@@ -12,10 +12,6 @@ namespace terrace::detail {
 // Dimensions of a torus: links to neighbours on a ring, and orders in which a vector goes through the dimensions. See
 // "Torus" and "Routes" in docs/reference/cost-model.md.
 
-/// Returns how many times as much of a vector a stage has where the vector goes through the stages in another order:
-/// every stage before it divides the vector by its size.
-double growth_in_order(std::span<const stage> stages, const std::vector<int>& order, int number);
-
 /// Returns which shares of the vector go through the dimensions of a torus with each dimension first, as small integers
 /// by stage (stage::route_share), so that the busiest link is busy for the shortest time. Empty if the machine has no
 /// torus, or if one order is as good.

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "base/partition.hpp"
-#include "planner/devices.hpp"
+#include "machine/devices.hpp"
 #include "planner/policy.hpp"
 
 namespace terrace::detail {

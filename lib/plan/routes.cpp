@@ -68,4 +68,12 @@ routes routes_of(const hierarchy& machine, std::span<const stage> stages) {
     return made;
 }
 
+double growth_in_order(std::span<const stage> stages, const std::vector<int>& order, int number) {
+    double growth = 1;
+    for (auto before = order.begin(); *before != number; ++before) growth /= stages[at(*before)].group;
+    for (int before = *std::min_element(order.begin(), order.end()); before < number; ++before)
+        growth *= stages[at(before)].group;
+    return growth;
+}
+
 }  // namespace terrace::detail

@@ -21,6 +21,10 @@ struct routes {
 /// @throws stage_error if a stage that has one is not a dimension of a torus, or cannot change places with the others
 routes routes_of(const hierarchy& machine, std::span<const stage> stages);
 
+/// Returns how many times as much of a vector a stage has where the vector goes through the stages in another order:
+/// every stage before it divides the vector by its size.
+double growth_in_order(std::span<const stage> stages, const std::vector<int>& order, int number);
+
 /// Returns the stages that could come first, at least two. Returns none if the last stages are not whole dimensions of
 /// a torus of equal nodes, or if a stage has another mode than scatter.
 std::span<const stage> dimensions_of(const hierarchy& machine, std::span<const stage> stages);

@@ -10,6 +10,7 @@
 #include "base/index.hpp"
 #include "base/partition.hpp"
 #include "plan/routes.hpp"
+#include "schedule/collective_call.hpp"
 
 namespace terrace::detail {
 
@@ -75,6 +76,17 @@ std::vector<range> block_layout::held_by(int rank) const {
 void hand_down(composition& c) {
     for (std::size_t s = c.stages.size(); s-- > 0;)
         if (c.stages[s].how == mode::root) hand_down(c.stages[s], c.owners);
+}
+
+range ranks_around(const tree& shape, int level, int rank) {
+    const int domain = shape.domain_of(level, rank);
+    return {shape.first_rank(level, domain), shape.first_rank(level, domain + 1)};
+}
+
+group handing_of(const group& g, const tree& shape, int level) {
+    std::vector<std::int64_t> ranks;
+    for (const int member : g.members()) ranks.push_back(ranks_around(shape, level - 1, member).count());
+    return g.with_shards(side_by_side(ranks));
 }
 
 std::optional<std::pair<int, std::string>> fault_of_blocks(std::span<const stage> stages) {

@@ -38,6 +38,14 @@ block_layout compose_blocks(const hierarchy& machine, std::span<const stage> sta
 /// Returns the groups of all ranks for equal blocks that 2 to 16 divide, of stages that need no algorithms.
 block_layout compose_block_groups(const hierarchy& machine, std::span<const stage> stages);
 
+/// Returns the ranks of the domain of a level that a rank is in; of level -1, itself.
+range ranks_around(const tree& shape, int level, int rank);
+
+/// Returns a group of a stage in mode root with what its root hands on to each member, or is given by it: shards of an
+/// element for each rank of the domain that the member stands for. As composed_stage::handing, of equal blocks.
+/// @param shape has a level for each stage   @param level that of the stage
+group handing_of(const group& g, const tree& shape, int level);
+
 /// Returns the first stage that cannot be one of reduce_scatter or allgather, and why: stages have mode scatter, the
 /// innermost ones may have root, and then none has a route_share.
 std::optional<std::pair<int, std::string>> fault_of_blocks(std::span<const stage> stages);

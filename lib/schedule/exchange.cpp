@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <vector>
 
 #include <fmt/format.h>
@@ -34,7 +35,7 @@ public:
           shape_(shape),
           call_(call),
           rank_(rank),
-          down_(row_of(call.what).has_root() && (call.what == collective::scatter) == b.through_one),
+          through_one_(b.through_one),
           order_(at(b.c.ranks)),
           out_(rank, b.c.ranks, call.what, call.elements(), {buffer::recv, false}) {
         for (int r = 0; r < b.c.ranks; ++r) order_[at(static_cast<int>(b.blocks[at(r)].begin))] = r;
@@ -45,13 +46,14 @@ public:
     schedule run() {
         out_.next_step();
         if (passes({rank_, rank_})) out_.copy(due_from(rank_), given_for(rank_));
-        const bool goes_down_alone = down_;
-        if (!goes_down_alone)
-            for (const composed_stage& s : layout_.stages) run_stage(s);
-        // What one rank has gathered for a domain goes down again.
+        const auto goes = [&](const composed_stage& s) {
+            return exchange_goes(call_.what, through_one_ ? mode::root : s.how, down_);
+        };
+        for (const composed_stage& s : layout_.stages)
+            if (goes(s)) run_stage(s);
         down_ = true;
         for (std::size_t s = layout_.stages.size(); s-- > 0;)
-            if (goes_down_alone || layout_.stages[s].how == mode::root) run_stage(layout_.stages[s]);
+            if (goes(layout_.stages[s])) run_stage(layout_.stages[s]);
         return out_.finish();
     }
 
@@ -195,7 +197,8 @@ private:
     const tree& shape_;
     const collective_call& call_;
     int rank_;
-    bool down_;               // the way that stages go now
+    bool through_one_;        // block_layout::through_one
+    bool down_ = false;       // the way that stages go now
     std::vector<int> order_;  // ranks, in the order of the vector that stages divide
     builder out_;
     std::map<block, operand> lies_;  // of blocks that are or have been here
@@ -249,6 +252,82 @@ block_layout compose_exchange(const hierarchy& machine, std::span<const stage> s
 
 schedule generate_exchange(const block_layout& b, const tree& shape, const collective_call& call, int rank) {
     return exchange_writer(b, shape, call, rank).run();
+}
+
+bool exchange_goes(collective what, mode how, bool down) noexcept {
+    if (row_of(what).has_root()) return down == ((what == collective::scatter) == (how == mode::root));
+    return !down || how == mode::root;
+}
+
+// As exchange_writer::passing(): on the way up from all ranks behind one member to the owners of all elements that the
+// other owns, on the way down from owners to ranks. So a member's blocks are a product, and in mode root, those of its
+// ranks for ranks elsewhere. Gather and scatter move the blocks of one rank alone, the root, which is behind a member
+// or owns an element of it.
+group_moves exchange_moves(const exchange_stage& s, const group& g, int apart) {
+    const double ranks = s.shape.ranks();
+    const bool has_root = row_of(s.what).has_root(), root_is_behind = (s.what == collective::scatter) != s.down;
+    std::vector<double> behind, owned;
+    for (int i = 0; i < g.size(); ++i) {
+        const range child = ranks_around(s.shape, s.level - 1, g.rank(i));
+        behind.push_back(static_cast<double>(child.count()));
+        owned.push_back(static_cast<double>(g.shard(i).count()) / static_cast<double>(s.count) * ranks);
+        if (has_root && root_is_behind) behind.back() = child.begin == 0 ? 1 : 0;
+        if (has_root && !root_is_behind) owned.back() = g.shard(i).overlaps(s.of_root) ? 1 : 0;
+        if (s.how == mode::root) behind.back() *= ranks - behind.back(), owned.back() = i == g.root() ? 1 : 0;
+    }
+    const std::vector<double>&from = s.down ? owned : behind, &to = s.down ? behind : owned;
+    group_moves made{.startups = s.by.startups(g.size())};
+    made.circulant = g.size() > apart && !has_root && s.how == mode::scatter;
+    made.alone = has_root && !root_is_behind;
+    made.reduced.resize(made.circulant ? 1 : at(g.size()));
+    if (made.circulant) {
+        double sum = 0;
+        const double of_all = std::accumulate(owned.begin(), owned.end(), 0.0);
+        for (int i = 0; i < g.size(); ++i) sum += behind[at(i)] * (of_all - owned[at(i)]);
+        for (int j = 1; j < g.size(); ++j)
+            made.messages.push_back({0, 1, 0, j, sum / g.size() / (g.size() - 1) / ranks});
+        return made;
+    }
+    constexpr double rounded_away = 1e-9;  // blocks that are there because cuts were rounded
+    const auto with_blocks = [&](const std::vector<double>& blocks) {
+        std::vector<int> positions;
+        for (int i = 0; i < g.size(); ++i)
+            if (blocks[at(i)] > rounded_away) positions.push_back(i);
+        return positions;
+    };
+    const std::vector<int> receivers = with_blocks(to);
+    for (const int i : with_blocks(from))
+        for (const int j : receivers)
+            if (i != j) made.messages.push_back({0, 1, i, j, from[at(i)] * to[at(j)] / ranks});
+    return made;
+}
+
+// Where blocks pass through a vector that stages divide, all of them are copied there, or back, and the rank's own the
+// other way. In an exchange blocks that go to the same rank are put together between stages: all are copied once in
+// each stage. Where a stage has mode root, one rank does so for the ranks of its domain. To or from a root these are
+// what a domain's ranks have, before each stage but the first; where its ranks share them, all of the root's.
+double copied_vectors(const hierarchy& machine, std::span<const stage> stages, collective what) {
+    const double own = 1.0 / machine.ranks();
+    if (!row_of(what).exchange) return own + 1;
+    if (stages.size() == 1) return own;
+    const tree shape = stage_tree(machine, stages);
+    double copied = 0;
+    if (!row_of(what).has_root()) {
+        double vectors = 1;  // of one rank
+        for (std::size_t s = 0; s < stages.size(); ++s) {
+            copied += vectors;
+            if (stages[s].how == mode::root) vectors *= std::ranges::max(shape.children()[s]);
+        }
+        return copied;
+    }
+    if (stages.front().how == mode::scatter) return own + 1;
+    for (int level = 0; level + 1 < shape.depth(); ++level) {
+        int most = 1;  // ranks of a domain
+        for (int d = 0; d < shape.domains(level); ++d)
+            most = std::max(most, shape.first_rank(level, d + 1) - shape.first_rank(level, d));
+        copied += most * own;
+    }
+    return own + copied;
 }
 
 }  // namespace terrace::detail

@@ -25,6 +25,7 @@ struct group_moves {
     std::vector<double> reduced = {};
     /// Every position sends what position 0 sends, turned around the group; `messages` are those of position 0 alone.
     bool circulant = false;
+    bool alone = false;                      ///< no other group of the same domain moves anything
     std::optional<action> handed_over = {};  ///< to a provider, as a collective of its own, without messages
 
     double reduced_by(int position) const noexcept {

@@ -10,16 +10,14 @@
 #include <terrace/error.hpp>
 
 #include "base/index.hpp"
+#include "machine/devices.hpp"
 
 namespace terrace::detail {
 
 namespace {
 
 // Shared memory and what connects sockets are both memory.
-bool alike(fabric a, fabric b) {
-    const auto memory = [](fabric f) { return f == fabric::shm || f == fabric::bus; };
-    return a == b || (memory(a) && memory(b));
-}
+bool alike(fabric a, fabric b) { return a == b || (is_memory(a) && is_memory(b)); }
 
 // A level that some kinds have.
 struct shared_level {

@@ -1,6 +1,6 @@
 #include "planner/simulate/connections.hpp"
 
-#include "planner/devices.hpp"
+#include "machine/devices.hpp"
 
 namespace terrace::detail::sim {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/index.hpp"
-#include "planner/devices.hpp"
+#include "machine/devices.hpp"
 
 namespace terrace::detail {
 

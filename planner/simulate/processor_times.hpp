@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/index.hpp"
-#include "planner/devices.hpp"
+#include "planner/figures.hpp"
 
 namespace terrace::detail::sim {
 

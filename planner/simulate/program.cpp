@@ -9,14 +9,15 @@
 #include <terrace/error.hpp>
 
 #include "base/index.hpp"
-#include "planner/devices.hpp"
-#include "schedule/stage_work.hpp"
+#include "planner/figures.hpp"
+#include "schedule/machine_schedules.hpp"
+#include "schedule/provider_stage.hpp"
 
 namespace terrace::detail::sim {
 
 namespace {
 
-double bytes_of(range part) { return static_cast<double>(part.count() * element); }
+double bytes_of(range part) { return static_cast<double>(part.count() * float32_bytes); }
 
 // The segments of a message, as far as a simulation can have them.
 std::uint32_t segments_of(const hierarchy& machine, double bytes) {
@@ -94,20 +95,19 @@ private:
         const auto touched = [&](int round) {
             if (round >= work.rounds()) return 0.0;
             const bool in_place = i.dst.where == i.src.where;
-            return static_cast<double>(work.touched(round, g.position(), in_place, g.shards()) * element);
+            return static_cast<double>(work.touched(round, g.position(), in_place, g.shards()) * float32_bytes);
         };
         sim_instr made = base(i);
         made.bytes = touched(0);
         made.again = touched(1);
         const auto [known, is_new] =
             instances_.try_emplace({i.channel, g.members().front()}, static_cast<int>(made_.instances.size()));
-        if (is_new) made_.instances.push_back(instance_of(g, work, i.what == action::stage_broadcast));
+        if (is_new) made_.instances.push_back(instance_of(g, work));
         made.peer = known->second;
         return made;
     }
 
-    // @param all_read_the_same of the root's memory
-    stage_instance instance_of(const group& g, const stage_work& work, bool all_read_the_same) const {
+    stage_instance instance_of(const group& g, const stage_work& work) const {
         stage_instance made;
         made.ranks = g.members().size();
         made.rounds = work.rounds();
@@ -118,19 +118,12 @@ private:
         made.latency = flag_time(machine_, level);
 
         std::map<int, double> through;
-        const int n = static_cast<int>(g.members().size());
-        for (int reader = 0; reader < n; ++reader)
-            for (int owner = 0; owner < n; ++owner) {
-                if (reader == owner) continue;
-                double read = 0;
-                for (int r = 0; r < work.rounds(); ++r) read += bytes_of(work.read(r, reader, owner, g.shards()));
-                if (read == 0) continue;
-                links_.for_each_link(g.members()[at(owner)], g.members()[at(reader)], [&](int link) {
-                    double& bytes = through[link];
-                    // A member finds in the cache what another has read.
-                    bytes = all_read_the_same ? read : bytes + read;
-                });
-            }
+        const provider_stage all = memory_stage(work, g, false);
+        for (const group_message& m : all.moves)
+            links_.for_each_link(g.rank(m.from), g.rank(m.to), [&](int link) {
+                const double read = m.part * bytes_of(g.whole());
+                through[link] = all.shared ? read : through[link] + read;
+            });
         made.links.assign(through.begin(), through.end());
         return made;
     }
@@ -149,7 +142,7 @@ sim_programs programs_of(const hierarchy& machine, const rule& how, collective w
                          std::int64_t slot_bytes, bool reproducible, const link_loads& links, std::int64_t chunks,
                          std::int64_t most) {
     compiler made(machine, links, chunks, most);
-    const rank_schedules schedules(machine, how, what, count, slot_bytes, reproducible);
+    const machine_schedules schedules(machine, how, what, count, slot_bytes, reproducible);
     for (int r = 0; r < machine.ranks(); ++r) made.add(schedules.of(r));
     return made.take();
 }

@@ -7,7 +7,6 @@
 
 #include "plan/plan_data.hpp"
 #include "planner/simulate/links.hpp"
-#include "planner/simulate/rank_schedules.hpp"
 #include "schedule/chunk_order.hpp"
 #include "schedule/lane_code.hpp"
 #include "schedule/schedule.hpp"

@@ -11,7 +11,6 @@
 #include <terrace/error.hpp>
 
 #include "base/index.hpp"
-#include "base/partition.hpp"
 #include "base/wire.hpp"
 #include "planner/pricer.hpp"
 #include "planner/simulate/connections.hpp"
@@ -19,7 +18,7 @@
 #include "planner/simulate/processor_times.hpp"
 #include "planner/simulate/program.hpp"
 #include "schedule/lane_machine.hpp"
-#include "schedule/stage_groups.hpp"
+#include "schedule/machine_schedules.hpp"
 
 namespace terrace::detail {
 
@@ -251,7 +250,7 @@ sim::call_programs prepare(const hierarchy& machine, const rule& how, collective
                            const simulation_options& options, const link_loads& loads, known_programs& known,
                            simulation& made) {
     const std::int64_t slot = options.slot_bytes > 0 ? options.slot_bytes : slot_bytes(std::span(&how, 1));
-    const slicing chunks = made.chunks = sim::slices_of(machine, how, what, bytes, slot);
+    const slicing chunks = made.chunks = slices_of(machine, how, what, bytes, slot);
     made.lanes = static_cast<int>(std::min<std::int64_t>(how.lanes, chunks.chunks));
     const std::int64_t most = options.most_steps > 0 ? options.most_steps : sim::most_simulated;
     sim::call_programs call{.order = {chunks.chunks, made.lanes}};

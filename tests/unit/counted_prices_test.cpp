@@ -112,8 +112,9 @@ counted of_price(const hierarchy& h, const candidate& c, collective what) {
     };
     std::map<int, double> links;
     made.messages.resize(static_cast<std::size_t>(h.ranks()));
-    for (const phase_load* p : cost.phases()) {
-        for (const link_use& l : p->links) links[l.link] += l.vectors;
+    for (const leg& each : cost.legs()) {
+        const phase_load* p = each.load.get();
+        for (const link_use& l : p->links) links[l.link] += each.part * l.vectors;
         for (std::size_t rank = 0; rank < made.messages.size(); ++rank) {
             const processor_load& load = p->loads[static_cast<std::size_t>(p->load_of_sample[rank])];
             made.messages[rank].first += count(load.sent);

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "planner/devices.hpp"
+#include "planner/figures.hpp"
 #include "planner/planner.hpp"
 #include "planner/policy.hpp"
 #include "support/planner_machines.hpp"

@@ -6,9 +6,9 @@
 
 #include <gtest/gtest.h>
 
-#include "planner/devices.hpp"
+#include "planner/figures.hpp"
 #include "planner/planner.hpp"
-#include "planner/provider_stage.hpp"
+#include "schedule/provider_stage.hpp"
 #include "support/planner_machines.hpp"
 
 namespace terrace::detail::test::provider_stage_test {

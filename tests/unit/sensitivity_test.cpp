@@ -21,6 +21,12 @@ hierarchy given_machine() {
     return h;
 }
 
+std::vector<figure> assumed_figures(const hierarchy& machine) {
+    std::vector<figure> all = figures_of(machine);
+    std::erase_if(all, [](const figure& f) { return !f.assumed; });
+    return all;
+}
+
 TEST(sensitivity, finds_what_is_assumed) {
     hierarchy h = given_machine();
     EXPECT_TRUE(assumed_figures(h).empty());

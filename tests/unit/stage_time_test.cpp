@@ -119,15 +119,6 @@ TEST(stage_time, that_a_lane_is_held_is_that_of_one_rank) {
     EXPECT_FLOAT_EQ(held_time(p, 1000), 2 * alpha + 2 * beta * 1000 + o);
 }
 
-TEST(stage_time, of_a_shorter_vector_is_that_of_a_scaled_load) {
-    phase_load p = ring_of_two_nodes();
-    p.lap.clear();
-    p.path = {messages(0.5, 3)};
-    set_loads(p, {{{messages(1, 2)}, {}, static_cast<float>(beta)}}, std::vector{1.0});
-    for (const double bytes : {1e3, 1e6})
-        EXPECT_NEAR(phase_time(scaled(p, 0.25), 4 * bytes), phase_time(p, bytes), 1e-9 * phase_time(p, bytes));
-}
-
 TEST(stage_price, adds_up_phases) {
     phase_load up, down;
     up.startups = 1, down.startups = 10;

@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "base/partition.hpp"
-#include "planner/devices.hpp"
+#include "planner/figures.hpp"
 #include "planner/planner.hpp"
 #include "support/planner_machines.hpp"
 

@@ -8,7 +8,7 @@
 #include "machine/link_rows.hpp"
 #include "plan/routes.hpp"
 #include "planner/planner.hpp"
-#include "planner/simulate/rank_schedules.hpp"
+#include "schedule/machine_schedules.hpp"
 #include "tools/common/output.hpp"
 #include "tools/common/table.hpp"
 #include "tools/terrace/program_listing.hpp"
@@ -96,12 +96,12 @@ void print_program(const plan_data& plan, collective what, const rule& chosen, s
     if (rank >= machine.ranks())
         throw usage_error(fmt::format("--rank {}: the plan has ranks 0 to {}", rank, machine.ranks() - 1));
     const std::int64_t slot = slot_bytes(plan);
-    const slicing chunks = sim::slices_of(machine, chosen, what, bytes, slot);
+    const slicing chunks = slices_of(machine, chosen, what, bytes, slot);
     const std::int64_t count = chunks.chunks > 1 ? chunks.chunk : chunks.tail;
     say("{} of {} by {}\nrank {}, the first of {} chunk{}: {} float32{}\n{}", to_string(what), format_bytes(bytes),
         describe(machine, chosen.stages), rank, chunks.chunks, chunks.chunks == 1 ? "" : "s", count,
         row_of(what).blocks ? " of each block" : "",
-        program_listing(sim::rank_schedules(machine, chosen, what, count, slot).of(rank)));
+        program_listing(machine_schedules(machine, chosen, what, count, slot).of(rank)));
 }
 
 }  // namespace

@@ -12,9 +12,9 @@
 #include "base/units.hpp"
 #include "plan/plan_yaml.hpp"
 #include "plan/routes.hpp"
-#include "planner/simulate/rank_schedules.hpp"
 #include "schedule/call_schedule.hpp"
 #include "schedule/lower.hpp"
+#include "schedule/machine_schedules.hpp"
 #include "schedule/stage_groups.hpp"
 #include "schedule/verify.hpp"
 
@@ -132,9 +132,8 @@ std::optional<std::string> prove(const plan_data& plan, const claim& c) {
     const auto everywhere = [](buffer home) { return [home](int) { return home; }; };
     if (auto fault = fault_on({}, everywhere(buffer::recv)); fault || !any_follows_buffers(rule_of(plan, c)))
         return fault;
-    capabilities can{.domain = sim::memory_domains(plan.machine)};
+    const capabilities can = memory_capabilities(plan.machine);
     if (can.domain.empty()) return {};
-    can.stages = ~0u;
     std::vector<std::function<buffer(int rank)>> homes{everywhere(buffer::scratch)};
     if (!row_of(c.what).blocks) {
         homes.emplace_back(everywhere(buffer::recv));

@@ -10,8 +10,8 @@
 #include <terrace/error.hpp>
 
 #include "base/index.hpp"
-#include "base/partition.hpp"
 #include "schedule/chunk_order.hpp"
+#include "schedule/machine_schedules.hpp"
 
 namespace terrace::detail {
 
@@ -219,11 +219,9 @@ std::vector<schedule> message_schedules(const call_layout& layout, int ranks) {
 }
 
 call_program program_of(const plan_data& plan, collective what, std::int64_t bytes) {
-    constexpr std::int64_t element = 4;  // float32
     const int ranks = plan.machine.ranks();
     const rule& how = plan.choose(what, bytes);
-    collective_call call =
-        equal_call(ranks, what, div_ceil(bytes, element * (row_of(what).blocks ? ranks : 1)), at(element));
+    collective_call call = call_of_bytes(ranks, what, bytes);
     call.rounds_on_wire = false;
     const slicing cut = slice_call(call, how, ranks, {});
     const auto schedules_of = [&](std::int64_t count) {

@@ -78,7 +78,8 @@ bool is_large(const hierarchy& machine) { return machine.ranks() > priced_ranks;
 json assumptions_json(const plan_data& plan) {
     json all = json::array();
     if (is_large(plan.machine)) {
-        for (const figure& f : assumed_figures(plan.machine)) all.push_back({name_of(plan.machine, f), value_text(f)});
+        for (const figure& f : figures_of(plan.machine))
+            if (f.assumed) all.push_back({name_of(plan.machine, f), value_text(f)});
         return all;
     }
     for (const sensitivity& s : sensitivities(plan, false))

@@ -1,4 +1,4 @@
-#include "planner/provider_stage.hpp"
+#include "schedule/provider_stage.hpp"
 
 #include <algorithm>
 
@@ -10,30 +10,39 @@ provider_stage memory_stage(const stage_work& work, const group& g, bool in_plac
     const auto part = [&](std::int64_t count) {
         return static_cast<double>(count) / static_cast<double>(g.whole().count());
     };
-    const stage_round& round = work.round(0);
+    const bool reads_all = work.round(0).part == extent::whole;
     provider_stage made;
-    made.shared = round.part == extent::whole && round.from_root;
+    made.shared = reads_all && work.round(0).from_root;
     made.flag_waits = work.closes() ? 2 : 1;
     for (int member = 0; member < g.size(); ++member) {
-        double exposed = 0;
+        double exposed = 0, accesses = 0;
         for (int reader = 0; reader < g.size(); ++reader) {
-            const double read = part(work.read(0, reader, member, g.shards()).count());
+            std::int64_t read = 0;
+            for (int r = 0; r < work.rounds(); ++r) read += work.read(r, reader, member, g.shards()).count();
             if (reader == member || read == 0) continue;
-            made.moves.push_back({0, 1, member, reader, read});
-            exposed = round.part == extent::whole ? std::max(exposed, read) : exposed + read;
+            made.moves.push_back({0, 1, member, reader, part(read)});
+            exposed = reads_all ? std::max(exposed, part(read)) : exposed + part(read);
         }
+        for (int r = 0; r < work.rounds(); ++r) accesses += part(work.touched(r, member, in_place, g.shards()));
+        const std::int64_t own = work.round(0).adds ? work.read(0, member, member, g.shards()).count() : 0;
+        made.accesses.push_back(accesses);
+        made.handled.push_back(reads_all ? 1 : part(g.shard(member).count()));
         made.exposed.push_back(exposed);
-        made.work.push_back(part(work.touched(0, member, in_place, g.shards())));
+        made.read_again.push_back(part(own));
     }
     return made;
 }
 
 provider_stage nccl_stage(action what, const group& g) {
+    constexpr int accesses_to_add = 3;  // two reads, one write
     const double size = g.size(), once = (size - 1) / size;
     const bool has_root = what == action::stage_reduce || what == action::stage_broadcast;
     const bool scatters = what == action::stage_scatter;
     provider_stage made;
-    made.work.assign(at(g.size()), what == action::stage_reduce ? 1 : reduces(what) ? once : 0);
+    made.accesses.assign(at(g.size()), accesses_to_add * (what == action::stage_reduce ? 1 : reduces(what) ? once : 0));
+    made.handled.assign(at(g.size()), has_root ? 1 : 1 / size);
+    made.exposed.resize(at(g.size()));
+    made.read_again.resize(at(g.size()));
     for (int i = 0; i < g.size(); ++i) {
         if (scatters || what == action::stage_gather) {
             if (!g.seen_from(i).is_root())

@@ -10,10 +10,14 @@ namespace terrace::detail {
 /// What members of a group do in a collective of a provider's own, in parts of what the group divides.
 struct provider_stage {
     std::vector<group_message> moves = {};  ///< what links carry; nothing waits for anything
-    std::vector<double> work = {};          ///< by position: what a member reads and writes, or adds up
     bool shared = false;  ///< what one member reads of the root's memory others find in the cache: links carry it once
-    std::vector<double> exposed = {};  ///< by position, what peers read of its memory; of a stage in shared memory
-    int flag_waits = 0;                ///< how often a member waits for its peers' flags
+    int flag_waits = 0;   ///< how often a member waits for its peers' flags, in shared memory
+
+    // By position.
+    std::vector<double> accesses = {};    ///< what a member reads and writes
+    std::vector<double> handled = {};     ///< the largest part that it works on
+    std::vector<double> exposed = {};     ///< what peers read of its memory, which is where they reach it
+    std::vector<double> read_again = {};  ///< what it reads of that itself in order to add it up
 };
 
 /// Returns a stage in shared memory (schedule/stage_work): links carry whatever one member reads of another's memory.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <tuple>
 #include <utility>
@@ -102,20 +103,17 @@ public:
         }
     }
 
-    const std::vector<judged_figures>& judged() const { return unknowns_; }
-    int sizes() const { return static_cast<int>(std::ranges::count(used_, true)); }
-
-    // The least and the most time over price, of the sizes that are used: by the machine as it was, or as it is
-    // corrected.
-    std::pair<double, double> extremes(const hierarchy& machine) const {
-        std::vector<double> of_used;
-        const std::vector<double> all = ratios(machine);
-        for (std::size_t i = 0; i < all.size(); ++i)
-            if (used_[i]) of_used.push_back(all[i]);
-        const auto [least, most] = std::ranges::minmax(of_used);
-        return {least, most};
+    void report(corrected_machine& found) const {
+        found.machine = corrected();
+        found.judged = unknowns_;
+        found.sizes = static_cast<int>(std::ranges::count(used_, true));
+        found.unknown = static_cast<int>(used_.size()) - found.sizes;
+        if (found.sizes == 0) return;
+        std::tie(found.least_before, found.most_before) = extremes(machine_);
+        std::tie(found.least, found.most) = extremes(found.machine);
     }
 
+private:
     hierarchy corrected() const {
         hierarchy machine = machine_;
         for (std::size_t u = 0; u < logs_.size(); ++u)
@@ -125,7 +123,6 @@ public:
         return machine;
     }
 
-private:
     // Time over price of each size.
     std::vector<double> ratios(const hierarchy& machine) const {
         pricer prices(machine);
@@ -133,6 +130,15 @@ private:
         for (const timed_rule& r : rules_)
             all.push_back(r.time / prices.price_stages(r.by->stages, r.what).time(r.bytes, r.by->lanes, r.by->chunk));
         return all;
+    }
+
+    // The least and the most of these, of the sizes that are used.
+    std::pair<double, double> extremes(const hierarchy& machine) const {
+        const std::vector<double> all = ratios(machine);
+        double least = std::numeric_limits<double>::infinity(), most = 0;
+        for (std::size_t i = 0; i < all.size(); ++i)
+            if (used_[i]) least = std::min(least, all[i]), most = std::max(most, all[i]);
+        return {least, most};
     }
 
     bool is_left(std::size_t unknown) const { return unknowns_[unknown].what != verdict::as_written; }
@@ -273,16 +279,9 @@ corrected_machine correct(const hierarchy& machine, const std::vector<profile>& 
         for (const profiled_call& c : p.calls)
             rules.push_back({&p.plan.choose(c.what, c.bytes), c.what, static_cast<double>(c.bytes), c.time});
     }
-    const int all = static_cast<int>(rules.size());
     fitting fit(machine, std::move(rules));
     fit.run();
-    result.judged = fit.judged();
-    result.sizes = fit.sizes();
-    result.unknown = all - result.sizes;
-    result.machine = fit.corrected();
-    if (result.sizes == 0) return result;
-    std::tie(result.least_before, result.most_before) = fit.extremes(machine);
-    std::tie(result.least, result.most) = fit.extremes(result.machine);
+    fit.report(result);
     return result;
 }
 

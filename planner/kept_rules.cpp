@@ -67,26 +67,22 @@ double prediction_of(const hierarchy& machine, const rule& r, std::int64_t bytes
     return price_of(machine, r, bytes, what) * (r.simulated > 0 ? r.simulated / r.predicted : 1);
 }
 
-// The rules with another one for more than `above` and up to `up_to` bytes.
-std::vector<rule> with_rule(const std::vector<rule>& rules, std::int64_t above, std::int64_t up_to, rule other) {
-    other.up_to = up_to, other.at = 0;
-    std::vector<rule> all;
-    std::int64_t from = 0;
-    for (const rule& r : rules) {
-        if (from < above) all.push_back(r), all.back().up_to = std::min(r.up_to, above);
-        if (from < up_to && up_to <= r.up_to) all.push_back(other);
-        if (r.up_to > up_to) all.push_back(r);
-        from = r.up_to;
-    }
-    return all;
+using rules_by_end = std::map<std::int64_t, rule>;
+
+// Puts a rule in the place of others for more than `above` and up to `up_to` bytes.
+void put(rules_by_end& rules, std::int64_t above, std::int64_t up_to, const rule& other) {
+    if (above > 0) rules.try_emplace(above, rules.lower_bound(above)->second);
+    rules.erase(rules.upper_bound(above), rules.upper_bound(up_to));
+    rules[up_to] = other;
+    rules[up_to].at = 0;  // its predictions are another plan's
 }
 
 // Rules without bounds between those that run alike, and with predictions at the bounds that they have now.
-std::vector<rule> tidied(const hierarchy& machine, collective what, const std::vector<rule>& rules) {
+std::vector<rule> tidied(const hierarchy& machine, collective what, const rules_by_end& rules) {
     std::vector<rule> all;
-    for (const rule& r : rules) {
-        if (!all.empty() && run_alike(all.back(), r)) all.back() = r;
-        else all.push_back(r);
+    for (const auto& [end, r] : rules) {
+        if (all.empty() || !run_alike(all.back(), r)) all.emplace_back();
+        all.back() = r, all.back().up_to = end;
     }
     for (rule& r : all) {
         const std::int64_t size = r.up_to == rule::no_bound ? policy.largest_size : r.up_to;
@@ -105,8 +101,9 @@ plan_that_keeps keep_what_ran(plan_data plan, const std::vector<profile>& profil
     plan_that_keeps result{std::move(plan)};
     const hierarchy& machine = result.plan.machine;
     for (const auto& [what, calls] : fastest_calls(machine, profiles)) {
-        std::vector<rule>& rules = result.plan.rules.at(what);
-        const std::vector<rule> own = rules;
+        const std::vector<rule> own = result.plan.rules.at(what);
+        rules_by_end rules;
+        for (const rule& r : own) rules[r.up_to] = r;
         for (auto call = calls.begin(); call != calls.end(); ++call) {
             const auto& [bytes, ran] = *call;
             const rule& planned = *std::ranges::find_if(own, [&](const rule& r) { return call->first <= r.up_to; });
@@ -115,7 +112,7 @@ plan_that_keeps keep_what_ran(plan_data plan, const std::vector<profile>& profil
             if (promised * policy.equal < std::min(ran.time, price_of(machine, *ran.by, bytes, what))) continue;
             const std::int64_t above = std::max(ran.above, begin_of(calls, call)),
                                up_to = std::min(ran.by->up_to, end_of(calls, call));
-            rules = with_rule(rules, above, up_to, *ran.by);
+            put(rules, above, up_to, *ran.by);
             const double ratio = ran.time / promised;
             if (result.kept.empty() || result.kept.back().what != what || result.kept.back().up_to != above)
                 result.kept.push_back({what, above, above, 0, ratio, ratio});
@@ -123,7 +120,7 @@ plan_that_keeps keep_what_ran(plan_data plan, const std::vector<profile>& profil
             range.up_to = up_to, ++range.sizes;
             range.least = std::min(range.least, ratio), range.most = std::max(range.most, ratio);
         }
-        rules = tidied(machine, what, rules);
+        result.plan.rules.at(what) = tidied(machine, what, rules);
     }
     result.plan = finished(std::move(result.plan));
     return result;

@@ -98,9 +98,8 @@ std::vector<rule> rules_for(const hierarchy& machine, std::string_view origin, c
         list = search(prices, what);
         std::erase_if(list, [](const priced_candidate& c) { return !c.what.only_scatters(); });
     } else {
-        candidate c = named_baseline(prices, origin, what);
-        price cost = prices.price_stages(c.stages, what);
-        list.push_back({std::move(c), std::move(cost)});
+        const candidate c = named_baseline(prices, origin, what);
+        list.push_back({c, prices.price_stages(c.stages, what)});
     }
     return make_rules(exact, list);
 }

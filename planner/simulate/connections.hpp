@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/index.hpp"
-#include "machine/hierarchy.hpp"
+#include "machine/devices.hpp"
 #include "planner/simulate/events.hpp"
 #include "planner/simulate/flows.hpp"
 
@@ -26,7 +26,14 @@ struct segment {
 class connections {
 public:
     /// @param lanes of each rank
-    connections(const hierarchy& machine, int lanes, link_loads& loads, event_queue& events);
+    connections(const hierarchy& machine, int lanes, link_loads& loads, event_queue& events)
+        : machine_(machine),
+          lanes_(lanes),
+          loads_(loads),
+          flows_(loads),
+          events_(events),
+          between_(at(machine.ranks())),
+          over_(at(loads.size()), -1) {}
 
     struct endpoints {
         int from = -1, to = -1;  ///< ranks; -1: a single link
@@ -36,24 +43,74 @@ public:
     };
 
     /// Returns the number of the connection.
-    int between(int from, int to);
-    int over(int link);
+    int between(int from, int to) {
+        const auto [known, is_new] = between_[at(from)].try_emplace(to, static_cast<int>(all_.size()));
+        if (is_new) {
+            const int l = machine_.shape.common_level(from, to);
+            const level& met = machine_.levels[at(l)];
+            connection& c = all_.emplace_back();
+            c.ends = {from, to, met.latency, met.overhead, through_memory(machine_, l) ? 2 : 0};
+            c.lanes.resize(at(lanes_));
+            flows_.add(loads_.path(from, to));
+        }
+        return known->second;
+    }
+    int over(int link) {
+        int& number = over_[at(link)];
+        if (number < 0) {
+            number = static_cast<int>(all_.size());
+            all_.emplace_back();
+            flows_.add({&link, 1});
+        }
+        return number;
+    }
     const endpoints& ends_of(int number) const { return all_[at(number)].ends; }
 
     /// Puts a segment behind those that the connection carries.
-    void enqueue(int number, const segment& s);
+    void enqueue(int number, const segment& s) {
+        connection& c = all_[at(number)];
+        c.waiting.push_back(s);
+        if (c.waiting.size() == 1) flows_.begin(number, s.bytes, events_.now());
+    }
     /// Follows event::passed_links. Returns the segment that has passed all links; nothing if it needs longer by now.
-    std::optional<segment> take_passed(int number, double event_time);
+    std::optional<segment> take_passed(int number, double event_time) {
+        connection& c = all_[at(number)];
+        // Else the event comes from a time when the segment was faster.
+        if (event_time != c.event_at) return {};
+        if (c.end > event_time) {
+            add_event(number, c);
+            return {};
+        }
+        c.event_at = no_event;
+        const segment s = c.waiting.front();
+        c.waiting.erase(c.waiting.begin());
+        flows_.end(number, events_.now());
+        if (!c.waiting.empty()) flows_.begin(number, c.waiting.front().bytes, events_.now());
+        return s;
+    }
 
     /// A lane of the receiver expects a segment.
     void expect(int number, int lane, const segment& s) { all_[at(number)].lanes[at(lane)].expected.push_back(s); }
     /// A segment has arrived for a lane of the receiver.
     void arrive(int number, int lane) { ++all_[at(number)].lanes[at(lane)].arrived; }
     /// Returns the next segment of a lane that has arrived and is expected.
-    std::optional<segment> take_received(int number, int lane);
+    std::optional<segment> take_received(int number, int lane) {
+        receiver& r = all_[at(number)].lanes[at(lane)];
+        if (r.arrived == 0 || r.expected.empty()) return {};
+        const segment s = r.expected.front();
+        r.expected.erase(r.expected.begin());
+        --r.arrived;
+        return s;
+    }
 
     /// Shares the links anew after all events of a moment.
-    void share_links();
+    void share_links() {
+        flows_.share(events_.now(), [&](int number, double end) {
+            connection& c = all_[at(number)];
+            c.end = end;
+            if (end < c.event_at) add_event(number, c);
+        });
+    }
     /// Returns flows::shares().
     std::int64_t shares() const noexcept { return flows_.shares(); }
 
@@ -73,10 +130,14 @@ private:
         double event_at = no_event;  // when an event looks whether it has passed
     };
 
-    void add_event(int number, connection& c);
+    void add_event(int number, connection& c) {
+        c.event_at = c.end;
+        events_.add({.time = c.end, .what = event::passed_links, .subject = number});
+    }
 
     const hierarchy& machine_;
     int lanes_;
+    const link_loads& loads_;
     flows flows_;
     event_queue& events_;
     std::vector<std::map<int, int>> between_;  // numbers, by sender and receiver

@@ -16,29 +16,20 @@ constexpr std::size_t enough = 32;  // flows that get a new share at a time
 }  // namespace
 
 // Links that limit nothing come first.
-template <class ForEachLink>
-int flows::add_over(ForEachLink&& for_each_link) {
+int flows::add(std::span<const int> links) {
     flow& f = flows_.emplace_back();
     const auto here = [&] { return static_cast<std::uint32_t>(places_.size()); };
     f.begin = here();
     for (const bool limiting : {false, true}) {
         f.first = here();
-        for_each_link([&](int link) {
-            if (loads_.limits(link) != limiting) return;
+        for (const int link : links) {
+            if (loads_.limits(link) != limiting) continue;
             f.most = std::min(f.most, loads_.rate(link));
             places_.push_back({link, 0});
-        });
+        }
     }
     f.end = here();
     return static_cast<int>(flows_.size()) - 1;
-}
-
-int flows::add(int from, int to) {
-    return add_over([&](auto&& visit) { loads_.for_each_link(from, to, visit); });
-}
-
-int flows::add(int link) {
-    return add_over([&](auto&& visit) { visit(link); });
 }
 
 void flows::begin(int id, double bytes, double now) {

@@ -19,10 +19,8 @@ class flows {
 public:
     explicit flows(link_loads& loads) : loads_(loads), links_(static_cast<std::size_t>(loads.size())) {}
 
-    /// Adds a flow between two ranks, which carries nothing yet. Returns its number.
-    int add(int from, int to);
-    /// Adds a flow over a single link, for data that do not pass all links of a path at one rate.
-    int add(int link);
+    /// Adds a flow over some links, which carries nothing yet. Returns its number.
+    int add(std::span<const int> links);
     /// Begins a transfer. The flow must carry nothing.
     void begin(int flow, double bytes, double now);
     /// Ends the transfer of a flow whose bytes have all arrived. begin() may follow at once.
@@ -72,8 +70,6 @@ private:
     // The links of its path, and those of them that may hold it up.
     std::span<place> path(const flow& f) noexcept { return {places_.data() + f.begin, places_.data() + f.end}; }
     std::span<place> limits(const flow& f) noexcept { return {places_.data() + f.first, places_.data() + f.end}; }
-    template <class ForEachLink>
-    int add_over(ForEachLink&& for_each_link);
     std::span<const int> reshared(double now);
     void collect_link(int id);
     void collect_flow(int id);

@@ -29,10 +29,8 @@ std::vector<double> link_loads::rates_below() const {
         for (const bool inward : {false, true}) below[at(rows_.link(row, child, inward))] += rate;
     };
     for (int l = 1; l < machine_.depth(); ++l)
-        for (int child = 0; child < machine_.shape.members(l); ++child)
-            for (int c = machine_.shape.first_child(l - 1, child); c < machine_.shape.first_child(l - 1, child + 1);
-                 ++c)
-                add(l, child, machine_.rate(l - 1, c));
+        for (int child = 0; child < machine_.shape.members(l - 1); ++child)
+            add(l, machine_.shape.parent(l - 1, child), machine_.rate(l - 1, child));
     for (int row = rows_.nic_row(); row < rows_.count(); ++row)
         for (int rank = 0; rank < machine_.ranks(); ++rank)
             add(row, rows_.member_of(row, rank), machine_.rate(0, rank));

@@ -25,10 +25,11 @@ public:
     /// @param counts false: add() does nothing
     explicit link_loads(const hierarchy& machine, bool counts = true);
 
-    /// Calls f(link) for every link that a message passes (link_rows::for_each_link).
-    template <class F>
-    void for_each_link(int from, int to, F&& f) const {
-        rows_.for_each_link(from, to, [&](int link, int, bool) { f(link); });
+    /// Returns the links that a message passes (link_rows::for_each_link).
+    std::vector<int> path(int from, int to) const {
+        std::vector<int> links;
+        rows_.for_each_link(from, to, [&](int link, int, bool) { links.push_back(link); });
+        return links;
     }
     double rate(int link) const { return links_[static_cast<std::size_t>(link)].rate; }
     /// Returns true if the link can hold up what its child's own children send. Nothing ever waits for other links.

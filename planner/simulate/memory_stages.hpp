@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/index.hpp"
 #include "planner/simulate/connections.hpp"
 #include "planner/simulate/events.hpp"
 #include "planner/simulate/processor_times.hpp"
@@ -28,14 +29,49 @@ public:
         : programs_(programs), cpus_(cpus), net_(net), events_(events) {}
 
     /// A rank's lane begins the stage.
-    void arrive(std::int64_t chunk, const participant& p);
+    void arrive(std::int64_t chunk, const participant& p) {
+        const int number = instruction(chunk, p).peer;
+        arrivals& a = arrivals_[{chunk, number}];
+        a.of = &programs_.of(chunk).instances[at(number)];
+        a.who.push_back(p);
+        if (a.who.size() == a.of->ranks) gather(chunk, number, a.of->latency);
+    }
+
     /// A rank's lane is through with its work of a round.
-    void worked(std::int64_t chunk, const participant& p);
+    void worked(std::int64_t chunk, const participant& p) {
+        const int number = instruction(chunk, p).peer;
+        arrivals& a = arrivals_[{chunk, number}];
+        if (++a.worked < a.of->ranks) return;
+        if (a.round < a.of->rounds) gather(chunk, number, a.of->latency);
+        else part_ended(chunk, number);
+    }
+
     /// A link has passed all data of the stage that `p` takes part in.
-    void link_passed(std::int64_t chunk, const participant& p);
+    void link_passed(std::int64_t chunk, const participant& p) { part_ended(chunk, instruction(chunk, p).peer); }
+
     /// Follows event::gathered: begins the next round. After the last one it returns the participants, whose stage is
     /// complete; else nothing.
-    std::vector<participant> gathered(std::int64_t chunk, int number);
+    std::vector<participant> gathered(std::int64_t chunk, int number) {
+        arrivals& a = arrivals_[{chunk, number}];
+        const stage_instance& s = *a.of;
+        a.worked = 0;
+        if (a.round == 0) {
+            a.left = s.links.size() + 1;
+            const participant& first = a.who.front();
+            for (const auto& [link, bytes] : s.links)
+                net_.enqueue(net_.over(link), {first.who, first.instruction, bytes});
+        }
+        if (a.round++ == s.rounds) return std::move(arrivals_.extract({chunk, number}).mapped().who);
+        for (const participant& p : a.who) {
+            const sim_instr& i = instruction(chunk, p);
+            events_.add({.time = cpus_.work(p.who.rank, events_.now(), 0, a.round == 1 ? i.bytes : i.again),
+                         .what = event::worked,
+                         .subject = p.who.rank,
+                         .lane = p.who.lane,
+                         .instruction = p.instruction});
+        }
+        return {};
+    }
 
 private:
     struct arrivals {
@@ -46,9 +82,16 @@ private:
         std::size_t left = 0;    // links that data have still to pass, and one for the work of all rounds
     };
 
-    const sim_instr& instruction(std::int64_t chunk, const participant& p) const;
-    void gather(std::int64_t chunk, int number, double after);
-    void part_ended(std::int64_t chunk, int number, arrivals& a);
+    const sim_instr& instruction(std::int64_t chunk, const participant& p) const {
+        return programs_.of(chunk).of_rank[at(p.who.rank)].instrs[p.instruction];
+    }
+    void gather(std::int64_t chunk, int number, double after) {
+        events_.add({.time = events_.now() + after, .what = event::gathered, .subject = number, .chunk = chunk});
+    }
+    void part_ended(std::int64_t chunk, int number) {
+        arrivals& a = arrivals_[{chunk, number}];
+        if (--a.left == 0) gather(chunk, number, a.of->closes ? a.of->latency : 0);
+    }
 
     const call_programs& programs_;
     processor_times& cpus_;

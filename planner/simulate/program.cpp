@@ -120,10 +120,10 @@ private:
         std::map<int, double> through;
         const provider_stage all = memory_stage(work, g, false);
         for (const group_message& m : all.moves)
-            links_.for_each_link(g.rank(m.from), g.rank(m.to), [&](int link) {
+            for (const int link : links_.path(g.rank(m.from), g.rank(m.to))) {
                 const double read = m.part * bytes_of(g.whole());
                 through[link] = all.shared ? read : through[link] + read;
-            });
+            }
         made.links.assign(through.begin(), through.end());
         return made;
     }

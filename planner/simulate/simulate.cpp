@@ -238,35 +238,28 @@ private:
     std::vector<stage_span> spans_;
 };
 
-}  // namespace
-
-}  // namespace sim
-
-namespace {
-
 // Returns the programs of all ranks for a call.
 // @param known where programs are looked up and kept   @param made gets the call's chunks and lanes, and the work
-sim::call_programs prepare(const hierarchy& machine, const rule& how, collective what, std::int64_t bytes,
-                           const simulation_options& options, const link_loads& loads, known_programs& known,
-                           simulation& made) {
+call_programs prepare(const hierarchy& machine, const rule& how, collective what, std::int64_t bytes,
+                      const simulation_options& options, const link_loads& loads, known_programs& known,
+                      simulation& made) {
     const std::int64_t slot = options.slot_bytes > 0 ? options.slot_bytes : slot_bytes(std::span(&how, 1));
     const slicing chunks = made.chunks = slices_of(machine, how, what, bytes, slot);
     made.lanes = static_cast<int>(std::min<std::int64_t>(how.lanes, chunks.chunks));
-    const std::int64_t most = options.most_steps > 0 ? options.most_steps : sim::most_simulated;
-    sim::call_programs call{.order = {chunks.chunks, made.lanes}};
+    const std::int64_t most = options.most_steps > 0 ? options.most_steps : most_simulated;
+    call_programs call{.order = {chunks.chunks, made.lanes}};
     const auto programs = [&](std::int64_t elements, std::int64_t number) {
-        std::shared_ptr<const sim::sim_programs>& found =
-            known[fmt::format("{} {} {}", key_of(how.stages), elements, slot)];
+        std::shared_ptr<const sim_programs>& found = known[fmt::format("{} {} {}", key_of(how.stages), elements, slot)];
         if (found) return found;
-        found = std::make_shared<const sim::sim_programs>(
-            sim::programs_of(machine, how, what, elements, slot, options.reproducible, loads, number, most));
+        found = std::make_shared<const sim_programs>(
+            programs_of(machine, how, what, elements, slot, options.reproducible, loads, number, most));
         made.work += found->steps;
         return found;
     };
     if (options.scaled_from > 0 && chunks.chunks == 1) {
         const auto longer = programs(options.scaled_from, 1);
         const double factor = static_cast<double>(chunks.tail) / static_cast<double>(options.scaled_from);
-        call.tail = std::make_shared<const sim::sim_programs>(sim::scaled(machine, *longer, factor));
+        call.tail = std::make_shared<const sim_programs>(scaled(machine, *longer, factor));
         return call;
     }
     if (chunks.chunks > 1) call.full = programs(chunks.chunk, chunks.chunks);
@@ -276,17 +269,7 @@ sim::call_programs prepare(const hierarchy& machine, const rule& how, collective
 
 }  // namespace
 
-bool can_simulate(const hierarchy& machine, const rule& how, collective what, std::int64_t bytes,
-                  const simulation_options& options) {
-    try {
-        known_programs known;
-        simulation made;
-        prepare(machine, how, what, bytes, options, link_loads(machine), known, made);
-        return true;
-    } catch (const plan_error&) {
-        return false;
-    }
-}
+}  // namespace sim
 
 simulation simulate(const hierarchy& machine, const rule& how, collective what, std::int64_t bytes,
                     const simulation_options& options) {
@@ -294,7 +277,7 @@ simulation simulate(const hierarchy& machine, const rule& how, collective what, 
     known_programs& known = options.known != nullptr ? *options.known : own;
     link_loads loads(machine, options.counts_loads);
     simulation made;
-    sim::simulator run(machine, prepare(machine, how, what, bytes, options, loads, known, made), loads, options);
+    sim::simulator run(machine, sim::prepare(machine, how, what, bytes, options, loads, known, made), loads, options);
     run.run();
     run.report(made);
     made.interval = loads.interval();

@@ -74,8 +74,4 @@ struct simulation_options {
 simulation simulate(const hierarchy& machine, const rule& how, collective what, std::int64_t bytes,
                     const simulation_options& options = {});
 
-/// Returns whether simulate() accepts such a call: it has few enough steps.
-bool can_simulate(const hierarchy& machine, const rule& how, collective what, std::int64_t bytes,
-                  const simulation_options& options = {});
-
 }  // namespace terrace::detail

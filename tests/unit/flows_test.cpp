@@ -16,7 +16,7 @@ std::vector<double> ends(const hierarchy& h, const std::vector<std::tuple<int, i
     link_loads loads(h);
     flows f(loads);
     std::vector<double> end(begun.size()), due(begun.size());
-    for (const auto& [from, to, bytes] : begun) f.begin(f.add(from, to), bytes, 0);
+    for (const auto& [from, to, bytes] : begun) f.begin(f.add(loads.path(from, to)), bytes, 0);
     double now = 0;
     for (std::size_t left = begun.size(); left > 0; --left) {
         f.share(now, [&](int flow, double when) { due[static_cast<std::size_t>(flow)] = when; });

@@ -140,12 +140,17 @@ void print_text(const plan_data& plan, const simulate_command& a, const rule& ho
 }
 
 // Returns advice: the largest power of two below `bytes` that can be simulated, if there is one.
-std::string fitting_size(const plan_data& plan, collective what, std::int64_t bytes, const simulation_options& o) {
+std::string fitting_size(const plan_data& plan, collective what, std::int64_t bytes, simulation_options o) {
     constexpr std::int64_t smallest = 64;
+    o.until = -1;  // programs are made, and nothing runs
+    o.progress = {};
     for (auto size = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(bytes - 1))); size >= smallest;
          size /= 2)
-        if (can_simulate(plan.machine, plan.choose(what, size), what, size, o))
+        try {
+            simulate(plan.machine, plan.choose(what, size), what, size, o);
             return fmt::format("; the largest power of two that fits is --bytes {}", format_bytes(size));
+        } catch (const plan_error&) {  // too many steps
+        }
     return "; no message fits";
 }
 

@@ -10,7 +10,7 @@
 #include <limits>
 
 #include "base/index.hpp"
-#include "planner/simulate/links.hpp"
+#include "machine/link_rows.hpp"
 
 namespace terrace::detail {
 
@@ -371,10 +371,10 @@ steps by_nodes(const hierarchy& machine, const library_algorithm& how, double by
 // When links and ranks are through with steps [s]. A rank begins a step when it has all messages of its last one.
 class step_clock {
 public:
-    step_clock(const hierarchy& machine, const link_loads& links)
+    step_clock(const hierarchy& machine, const link_rows& links)
         : machine_(machine),
           links_(links),
-          free_(at(links.size())),
+          free_(at(links.links())),
           on_link_(free_),
           ready_(at(machine.ranks())),
           busy_(ready_),
@@ -416,7 +416,7 @@ private:
             for (const int rank : {m.from, m.to}) busy_[at(rank)] += through.overhead;
             const double begin = busy_[at(m.from)] + through.latency;
             double end = std::max(begin, busy_[at(m.to)]);
-            links_.for_each_link(m.from, m.to, [&](int link) {
+            links_.for_each_link(m.from, m.to, [&](int link, int, bool) {
                 free_[at(link)] = std::max(free_[at(link)], begin) + m.bytes / links_.rate(link);
                 end = std::max(end, free_[at(link)]);
             });
@@ -429,13 +429,14 @@ private:
 
     void add(const library_message& m, int times) {
         const auto count = [&](double time, double& to) { busiest_ = std::max(busiest_, to += times * time); };
-        links_.for_each_link(m.from, m.to, [&](int link) { count(m.bytes / links_.rate(link), on_link_[at(link)]); });
+        links_.for_each_link(m.from, m.to,
+                             [&](int link, int, bool) { count(m.bytes / links_.rate(link), on_link_[at(link)]); });
         count(nearest(m).overhead, on_rank_[at(m.from)]);
         count(nearest(m).overhead + time_to_add(m), on_rank_[at(m.to)]);
     }
 
     const hierarchy& machine_;
-    const link_loads& links_;
+    const link_rows& links_;
     std::vector<double> free_, on_link_;                 // by link
     std::vector<double> ready_, busy_, next_, on_rank_;  // by rank: for the step, in it, for the one behind it
     double end_ = 0, busiest_ = 0;
@@ -467,7 +468,7 @@ double library_time(const hierarchy& machine, const library_algorithm& how, std:
     const steps made =
         how.broadcast_inside != nullptr ? by_nodes(machine, how, each) : how.steps(machine.ranks(), each);
     if (made.empty()) return std::numeric_limits<double>::infinity();
-    const link_loads links(machine, false);
+    const link_rows links(machine);
     step_clock clock(machine, links);
     for (const library_step& step : made) clock.run(step);
     return clock.end() + (segments - 1) * clock.busiest();

@@ -16,7 +16,7 @@
 
 #include "base/index.hpp"
 #include "machine/level_yaml.hpp"
-#include "planner/simulate/links.hpp"
+#include "machine/link_rows.hpp"
 #include "tools/terrace/exports/formats.hpp"
 
 namespace terrace::detail {
@@ -25,12 +25,13 @@ namespace {
 
 // Returns how long a byte of each rank takes to its neighbour in a ring of the ranks in this order, on the busiest link
 // [s].
-double ring_time(const link_loads& links, const std::vector<int>& order) {
-    std::vector<int> messages(at(links.size()));
+double ring_time(const link_rows& links, const std::vector<int>& order) {
+    std::vector<int> messages(at(links.links()));
     for (std::size_t i = 0; i < order.size(); ++i)
-        links.for_each_link(order[i], order[(i + 1) % order.size()], [&](int link) { ++messages[at(link)]; });
+        links.for_each_link(order[i], order[(i + 1) % order.size()],
+                            [&](int link, int, bool) { ++messages[at(link)]; });
     double longest = 0;
-    for (int link = 0; link < links.size(); ++link)
+    for (int link = 0; link < links.links(); ++link)
         if (messages[at(link)] > 0) longest = std::max(longest, messages[at(link)] / links.rate(link));
     return longest;
 }
@@ -59,7 +60,7 @@ std::vector<int> in_turns(const hierarchy& machine) {
 std::string gain(const hierarchy& machine) {
     if (machine.ranks() == 1) return "# no prediction for rings: there is one rank\n";
     if (machine.has_torus()) return "# no prediction for rings: a torus has several ways\n";
-    const link_loads links(machine, false);
+    const link_rows links(machine);
     std::vector<int> nodes(machine.node_sizes().size());
     std::iota(nodes.begin(), nodes.end(), 0);
     const double own = ring_time(links, by_nodes(machine, nodes));

@@ -2,20 +2,25 @@
 
 #include <map>
 #include <memory>
-#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <terrace/error.hpp>
+#include <terrace/mpi.hpp>
 #include <terrace/version.hpp>
 
+#include "api/creation/auto_plan.hpp"
+#include "api/creation/over_mpi.hpp"
+#include "base/document.hpp"
 #include "bench/device/device_links.hpp"
 #include "bench/device/gpu.hpp"
 #include "bench/measure/goodput.hpp"
 #include "bench/measure/mpi_world.hpp"
 #include "bench/modes.hpp"
 #include "machine/devices.hpp"
+#include "machine/hierarchy_yaml.hpp"
 #include "tools/common/import_child.hpp"
 #include "tools/common/output_file.hpp"
 #include "topology/describe.hpp"
@@ -66,6 +71,27 @@ int report_links(const world& w, const links_settings& s, const topology& before
     });
     if (!is_printed(s.output_file)) say(w, fmt::format("written: {}\n", s.output_file.string()));
     return fine;
+}
+
+// The machine of all ranks, and by place the rank that has it.
+struct detected {
+    hierarchy machine;
+    std::vector<int> ranks;
+    std::string levels_from;  // on the first rank: what the levels above nodes come from; empty for one node
+};
+
+// Collective. Each node is described once. @throws plan_error on all ranks if one cannot be
+detected detect(const world& w) {
+    connection all_ranks = over_mpi(world_of(comm_of(w)), {});
+    const job found = describe_job(all_ranks.ranks, options::from_environment());
+    std::vector<int> places(static_cast<std::size_t>(w.size()));
+    all_ranks.ranks.gather_all(&found.place, places.data(), sizeof(int));
+    detected all{{}, std::vector<int>(places.size()), found.levels_from};
+    for (std::size_t r = 0; r < places.size(); ++r)
+        all.ranks[static_cast<std::size_t>(places[r])] = static_cast<int>(r);
+    const std::string text = w.from_first(w.first() ? write_hierarchy(found.machine, 0) : "");
+    all.machine = read_hierarchy(document::parse(text, "the job's machine"));
+    return all;
 }
 
 }  // namespace

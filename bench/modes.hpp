@@ -9,7 +9,6 @@
 
 #include <terrace/options.hpp>
 
-#include "bench/measure/detect.hpp"
 #include "bench/measure/links.hpp"
 #include "bench/measure/world.hpp"
 #include "tools/common/answer.hpp"
@@ -29,6 +28,16 @@ inline constexpr int fine = 0;
 std::string now_text();
 /// The first rank prints. Where standard output takes no more, all ranks end.
 void say(const world& w, const std::string& text);
+
+/// What `terrace-bench --detect` is asked for.
+struct detect_settings {
+    std::filesystem::path output_file;  ///< empty: the file goes to stdout
+    std::string name;
+    bool measure = false;
+    bool force = false;  ///< replaces a file that Terrace did not write
+    bool progress = false;
+};
+std::variant<detect_settings, answer> parse_detect_settings(int argc, const char* const* argv);
 
 /// What the command line of --chaos asks for.
 struct chaos_settings {
@@ -92,8 +101,5 @@ int describe_cluster(const world& w, const detect_settings& s);
 
 /// The command lines of all modes, as parts of the program's page.
 std::vector<std::shared_ptr<CLI::App>> mode_pages();
-/// `terrace-bench --suite ...`: becomes tools/bench-suite, which starts runs of this program by itself. Before MPI is.
-/// @returns only where that fails, having said why: the exit status
-int become_suite(int argc, char** argv);
 
 }  // namespace terrace::detail::bench

@@ -18,7 +18,7 @@
 #include "bench/discover/discover.hpp"
 #include "bench/discover/prober.hpp"
 #include "bench/measure/mpi_backend.hpp"
-#include "bench/measure/reduction_rate.hpp"
+#include "bench/measure/processors.hpp"
 #include "machine/hierarchy_yaml.hpp"
 #include "tools/common/import_child.hpp"
 #include "tools/common/output_file.hpp"

@@ -3,15 +3,15 @@
 #include <algorithm>
 #include <array>
 
-#include <fmt/format.h>
-
 #include <terrace/error.hpp>
 #include <terrace/ucx.hpp>
+#include <terrace/version.hpp>
 
 #include "bench/device/device_backend.hpp"
 #include "bench/measure/mpi_backend.hpp"
-#include "bench/measure/plans.hpp"
 #include "plan/plan_access.hpp"
+#include "plan/plan_yaml.hpp"
+#include "planner/planner.hpp"
 
 namespace terrace::detail::bench {
 
@@ -114,6 +114,27 @@ constexpr std::array<backend_kind, 11> kinds{{
 }};
 
 }  // namespace
+
+plan plan_of(std::string_view name, const plan& chosen, collective what) {
+    if (name == "hierarchical") return chosen;
+    plan_data r;
+    if (name == "sequential") {
+        r = data_of(chosen);
+        for (rule& each : r.rules.at(what)) each.lanes = 1, each.chunk = 0;
+    } else {
+        r.name = chosen.name();
+        r.made_by = version();
+        r.machine = data_of(chosen).machine;
+        r.rules[what] = rules_for(r.machine, name, what);
+    }
+    return to_plan(finished(std::move(r)));
+}
+
+plan plan_with(std::string_view name, const plan& chosen, collective what) {
+    plan_data r = data_of(chosen);
+    r.rules[what] = data_of(plan_of(name, chosen, what)).rules.at(what);
+    return to_plan(finished(std::move(r)));
+}
 
 description describe(const plan& p, collective what, std::int64_t bytes) {
     const plan_data& r = data_of(p);

@@ -16,7 +16,7 @@
 #include "bench/measure/flow.hpp"
 #include "bench/measure/mpi_world.hpp"
 #include "bench/measure/partners.hpp"
-#include "bench/measure/reduction_rate.hpp"
+#include "bench/measure/processors.hpp"
 #include "bench/report/figures.hpp"
 #include "machine/hierarchy_yaml.hpp"
 #include "tools/common/table.hpp"

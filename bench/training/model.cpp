@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
-#include <optional>
 
 #include <fmt/format.h>
 
@@ -14,13 +13,6 @@
 namespace terrace::detail::bench {
 
 namespace {
-
-std::string_view trimmed(std::string_view text) {
-    constexpr std::string_view blank = " \t\r";
-    const std::size_t begin = text.find_first_not_of(blank);
-    if (begin == std::string_view::npos) return {};
-    return text.substr(begin, text.find_last_not_of(blank) - begin + 1);
-}
 
 model_layer layer_of(std::string_view line, const std::string& file, int number) {
     std::vector<std::string_view> fields = split_at(',', line);
@@ -68,6 +60,19 @@ training_model scaled(training_model m, double scale, double slower) {
         l.backward *= scale * slower;
     }
     return m;
+}
+
+double iteration_bound(const training_model& m, std::int64_t element,
+                       const std::function<double(std::int64_t)>& limit) {
+    // From the last gradient that is ready, which is the first layer's, to the first one.
+    double ready = m.compute(), bound = ready;
+    std::int64_t bytes = 0;
+    for (const model_layer& l : m.layers) {
+        bytes += l.parameters * element;
+        bound = std::max(bound, ready + limit(bytes));
+        ready -= l.backward;
+    }
+    return bound;
 }
 
 }  // namespace terrace::detail::bench

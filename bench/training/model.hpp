@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -39,5 +40,13 @@ training_model read_model(const std::filesystem::path& file);
 /// The model with so much of its parameters and of its time; a layer keeps one parameter at least.
 /// @param slower the time is multiplied by this as well
 training_model scaled(training_model m, double scale, double slower);
+
+/// Returns a lower bound of an iteration [s]: what is not ready at some time travels after it, and no faster than the
+/// links allow. It is the longest of the compute time and, over all gradients k, of
+///
+///     time at which gradient k is ready + limit(bytes of gradient k and of all that become ready after it)
+///
+/// @param element bytes of one   @param limit of an allreduce of so many bytes [s]
+double iteration_bound(const training_model& m, std::int64_t element, const std::function<double(std::int64_t)>& limit);
 
 }  // namespace terrace::detail::bench

@@ -1,6 +1,5 @@
 #include "bench/modes.hpp"
 
-#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <iterator>

@@ -7,7 +7,6 @@
 #include <terrace/ucx.hpp>
 
 #include "bench/measure/mpi_backend.hpp"
-#include "bench/measure/plans.hpp"
 #include "plan/plan_access.hpp"
 
 namespace terrace::detail::bench {

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/letters.hpp"
+
 namespace terrace::detail {
 
 /// Insertions, deletions and replacements that make one text of the other, at least (Levenshtein).
@@ -29,17 +31,12 @@ inline std::size_t edit_distance(std::string_view a, std::string_view b) {
 /// half of the word's letters may differ. Leading dashes of options do not count.
 template <class Names>
 std::string_view nearest_name(std::string_view word, const Names& names) {
-    const auto lower = [](std::string_view text) {
-        std::string made(text);
-        for (char& c : made)
-            if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-        return made;
-    };
+    const std::string typed = in_lower_case(std::string(word));
     const std::size_t letters = word.size() - std::min(word.find_first_not_of('-'), word.size());
     std::string_view nearest;
     std::size_t least = letters / 2 + 1;
     for (const auto& name : names) {
-        const std::size_t distance = edit_distance(lower(word), lower(name));
+        const std::size_t distance = edit_distance(typed, in_lower_case(std::string(name)));
         if (distance >= least) continue;
         least = distance;
         nearest = name;

@@ -1,9 +1,11 @@
 #include "base/text_file.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <system_error>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -13,7 +15,7 @@
 #include <terrace/error.hpp>
 
 #include "base/descriptor.hpp"
-#include "base/file_like.hpp"
+#include "base/edit_distance.hpp"
 #include "base/units.hpp"
 
 namespace terrace::detail {
@@ -25,6 +27,27 @@ namespace {
 }
 
 }  // namespace
+
+std::string file_like(const std::filesystem::path& missing) {
+    constexpr int most_files = 1000;  // that are looked at
+    const std::size_t most_letters = std::clamp<std::size_t>(missing.filename().native().size() / 6, 1, 2);
+    const std::filesystem::path folder = missing.parent_path();
+    std::error_code trouble;
+    if (std::filesystem::exists(missing, trouble)) return "";
+    std::filesystem::directory_iterator file(folder.empty() ? "." : folder, trouble);
+    std::filesystem::path nearest;
+    std::size_t least = most_letters + 1;
+    for (int i = 0; i < most_files && !trouble && file != std::filesystem::directory_iterator(); ++i) {
+        const std::filesystem::path name = file->path().filename();
+        const std::size_t distance = edit_distance(missing.filename().string(), name.string());
+        if (distance > 0 && distance < least) {
+            nearest = folder / name;
+            least = distance;
+        }
+        file.increment(trouble);
+    }
+    return nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest.string());
+}
 
 void expect_regular(const std::filesystem::path& file) {
     std::error_code ignored;

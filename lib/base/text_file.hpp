@@ -7,6 +7,10 @@
 
 namespace terrace::detail {
 
+/// Returns "; did you mean plan.yaml?" for a missing file plan.yml: the file of the same folder whose name differs from
+/// it least, in at most one letter of six, and two in all. An empty text if there is none.
+std::string file_like(const std::filesystem::path& missing);
+
 /// @throws input_error if `file` is there but is no regular file: to read a pipe or a terminal may take for ever.
 void expect_regular(const std::filesystem::path& file);
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <charconv>
 #include <cstddef>
 #include <optional>
@@ -9,12 +10,30 @@
 
 namespace terrace::detail {
 
+/// A text without blanks and ends of lines before it, and without those behind it as well.
+constexpr std::string_view without_leading_blanks(std::string_view text) {
+    text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+    return text;
+}
+constexpr std::string_view trimmed(std::string_view text) {
+    return without_leading_blanks(text.substr(0, text.find_last_not_of(" \t\r\n") + 1));
+}
+
+/// The number that a text begins with; nothing if it begins with none. @param rest gets what is behind it
+template <class Number>
+std::optional<Number> leading_number(std::string_view text, std::string_view* rest = nullptr) {
+    Number n{};
+    const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), n);
+    if (failure != std::errc{}) return {};
+    if (rest != nullptr) *rest = text.substr(static_cast<std::size_t>(end - text.data()));
+    return n;
+}
+
 /// The number that a text is from its first to its last character; nothing if it is none.
 template <class Number>
 std::optional<Number> as_number(std::string_view text) {
-    Number n{};
-    const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), n);
-    return failure == std::errc{} && end == text.data() + text.size() ? std::optional(n) : std::nullopt;
+    const auto n = leading_number<Number>(text, &text);
+    return text.empty() ? n : std::nullopt;
 }
 
 /// The parts of a text between separators: one more than there are of these.

@@ -4,7 +4,6 @@
 #include <map>
 #include <memory>
 #include <span>
-#include <utility>
 
 #include "c_api/handles.hpp"
 

@@ -9,8 +9,8 @@
 #include <terrace/communicator.hpp>
 
 #include "gradients/bucket_marks.hpp"
+#include "gradients/bucket_sizes.hpp"
 #include "gradients/iteration_clock.hpp"
-#include "gradients/layout.hpp"
 #include "gradients/row_exchange.hpp"
 
 namespace terrace::detail {

@@ -3,10 +3,34 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <vector>
 
 #include <terrace/gradients.hpp>
 
 namespace terrace::detail {
+
+/// Bytes of a gradient in its bucket; a sparse one is in none.
+inline std::size_t bytes_of(const gradient_parameter& p) noexcept {
+    return p.row > 0 ? 0 : static_cast<std::size_t>(p.count) * size_of(p.type);
+}
+
+/// The gradients of one bucket, one after the other.
+struct bucket_layout {
+    element_type type = element_type::float32;
+    std::int64_t count = 0;       ///< elements of all gradients
+    std::vector<int> parameters;  ///< in the order in which they lie
+
+    std::int64_t bytes() const noexcept { return count * static_cast<std::int64_t>(size_of(type)); }
+};
+
+/// Puts gradients into buckets of one type each, a sparse one into one of its own.
+/// @param order all parameters, in the order in which they are expected to become ready
+/// @returns buckets in the order in which they are expected to be complete: by their last gradient
+std::vector<bucket_layout> lay_out(std::span<const gradient_parameter> parameters, std::span<const int> order,
+                                   const gradient_options& o);
+
+/// The order of a backward pass over layers that were registered from first to last.
+std::vector<int> reverse_order(std::size_t parameters);
 
 /// Returns when the last bucket is predicted to be complete [s], since the first gradient was ready. A bucket begins
 /// when its gradients are ready and the bucket before it is complete: calls in flight together share the links.

@@ -18,7 +18,7 @@ enum class vectors { plain, wide };
 /// The widest that this machine has.
 vectors widest_vectors() noexcept;
 
-/// How the sources of a reduction are combined: in their order, or by the tree of lib/schedule/reduction_tree.hpp, each
+/// How the sources of a reduction are combined: in their order, or by the tree of lib/schedule/tree_stages.hpp, each
 /// node rounded to the element type. Of two sources both are the same.
 enum class grouping { in_order, by_tree };
 

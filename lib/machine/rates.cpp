@@ -1,6 +1,7 @@
 #include "machine/rates.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace terrace::detail {
 
@@ -14,6 +15,17 @@ rates default_rates(fabric f) noexcept {
         case fabric::ethernet: return {1.25e9, 20e-6, 5e-6};
     }
     return {};
+}
+
+level usual_level(std::string name, fabric medium) {
+    const rates usual = default_rates(medium);
+    return {.name = std::move(name),
+            .medium = medium,
+            .bandwidth = usual.bandwidth,
+            .latency = usual.latency,
+            .overhead = usual.overhead,
+            .bandwidth_assumed = true,
+            .latency_assumed = true};
 }
 
 // A kernel of NCCL's takes so long to begin and to end, on any fabric; a step over MPI has a copy on each side and two

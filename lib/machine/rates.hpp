@@ -11,6 +11,8 @@ struct rates {
     double overhead;   // [s]
 };
 rates default_rates(fabric f) noexcept;
+/// Returns a level with these rates, all assumed.
+level usual_level(std::string name, fabric medium);
 
 /// What a level's links take for buffers on GPUs, with what its file leaves out assumed
 /// (docs/reference/topology-files.md). NCCL's steps take the level's latency where the file does not speak of NCCL.

@@ -1,6 +1,5 @@
 #include "schedule/builder.hpp"
 
-#include <algorithm>
 #include <array>
 #include <map>
 

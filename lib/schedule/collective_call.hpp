@@ -19,7 +19,7 @@ struct collective_call {
     /// Where the block of each rank lies in the caller's buffer of all blocks, for collectives with blocks. In alltoall
     /// block r of the send buffer goes to rank r, and block r of the receive buffer comes from it; all have one count.
     std::vector<range> blocks = {};
-    /// The place of each rank in the tree by which a reproducible reduction adds elements (reduction_tree.hpp). Empty:
+    /// The place of each rank in the tree by which a reproducible reduction adds elements (tree_stages.hpp). Empty:
     /// any order will do.
     std::vector<int> tree = {};
     bool rounds_on_wire = true;  ///< stages with a wire type round what they send; else nothing is rounded

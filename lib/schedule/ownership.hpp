@@ -4,10 +4,11 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <span>
 #include <vector>
 
-#include "base/range.hpp"
+#include "base/partition.hpp"
 
 namespace terrace::detail {
 
@@ -25,10 +26,27 @@ using ownership = std::vector<owned>;
 using ownerships = std::map<int, ownership>;
 
 /// Appends a part, joined to the last one if that is its neighbour and has the same owners.
-void append(ownership& map, range part, const std::vector<int>& owners);
+inline void append(ownership& map, range part, const std::vector<int>& owners) {
+    if (part.empty()) return;
+    if (!map.empty() && map.back().part.end == part.begin && map.back().owners == owners)
+        map.back().part.end = part.end;
+    else map.push_back({part, owners, 0});
+}
 
 /// Returns successive parts of a segment, as many equal ones for each as its weight says.
-std::vector<range> weighted(range segment, std::span<const int> weights, std::int64_t quantum);
+inline std::vector<range> weighted(range segment, std::span<const int> weights, std::int64_t quantum) {
+    const int all = std::accumulate(weights.begin(), weights.end(), 0);
+    std::vector<range> shards;
+    std::int64_t begin = segment.begin;
+    int parts = 0;
+    for (const int w : weights) {
+        parts += w;
+        const std::int64_t end = parts == 0 ? begin : partition(segment, all, parts - 1, quantum).end;
+        shards.push_back({begin, end});
+        begin = end;
+    }
+    return shards;
+}
 
 /// Calls f(segment, owners of each sibling) for every segment of the common refinement of the siblings' ownership maps.
 template <class F>

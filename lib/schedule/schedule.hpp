@@ -33,7 +33,7 @@ enum class action : std::uint8_t {
     recv_reduce,  ///< dst = src + what arrives from `peer`
     copy,         ///< dst = src
     reduce,       ///< dst = sources[0] + sources[1] + ..., in this order, rounded once; of a
-                  ///< reproducible call by the tree (reduction_tree.hpp), rounded at each node
+                  ///< reproducible call by the tree (tree_stages.hpp), rounded at each node
     encode,       ///< dst, of the wire buffer, = src in the wire type
     decode,       ///< dst = src, of the wire buffer, as elements again
     // A provider's own collectives over groups[peer]. src is what this rank gives, at the same place in the same

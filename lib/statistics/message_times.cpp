@@ -1,7 +1,5 @@
 #include "statistics/message_times.hpp"
 
-#include <algorithm>
-
 namespace terrace::detail {
 
 namespace {

@@ -11,9 +11,10 @@
 #include <terrace/error.hpp>
 
 #include "base/document.hpp"
-#include "base/file_like.hpp"
 #include "base/keep_for_ever.hpp"
 #include "base/letters.hpp"
+#include "base/text_file.hpp"
+#include "base/text_parts.hpp"
 #include "topology/nodes.hpp"
 
 // The table, in the order in which formats are tried. formats/NAME.cpp defines a row by a function NAME_format().
@@ -28,8 +29,6 @@ TERRACE_TOPOLOGY_FORMATS(TERRACE_DECLARE)
 #undef TERRACE_DECLARE
 
 namespace {
-
-constexpr std::string_view blanks = " \t\r\n";
 
 // Returns the beginning of a file. It must reach the root element, after an XML prologue and comments.
 std::string beginning(const std::string& file) {
@@ -46,18 +45,13 @@ std::string beginning(const std::string& file) {
     return text;
 }
 
-std::string_view trimmed(std::string_view text) {
-    text.remove_prefix(std::min(text.find_first_not_of(blanks), text.size()));
-    return text;
-}
-
 // Returns the name of the root element of an XML file.
 std::string_view root_element(std::string_view text) {
     while (text.starts_with("<?") || text.starts_with("<!")) {
         const std::string_view end = text.starts_with("<!--") ? "-->" : ">";
         const std::size_t stop = text.find(end);
         if (stop == text.npos) return {};
-        text = trimmed(text.substr(stop + end.size()));
+        text = without_leading_blanks(text.substr(stop + end.size()));
     }
     if (!text.starts_with('<')) return {};
     text.remove_prefix(1);
@@ -156,7 +150,7 @@ const topology_format& format_of(const std::string& source) {
     const std::string text = beginning(source);
     std::string_view start = text;
     if (start.starts_with(byte_order_mark)) start.remove_prefix(byte_order_mark.size());
-    start = trimmed(start);
+    start = without_leading_blanks(start);
     refuse_other_texts(source, start);
     const std::string_view root = root_element(start);
     if (const topology_format* f = first_that_recognises({true, start, root})) return *f;

@@ -28,18 +28,7 @@ namespace terrace::detail {
 
 namespace {
 
-level plain_level(std::string name, fabric medium) {
-    const rates usual = default_rates(medium);
-    return {.name = std::move(name),
-            .medium = medium,
-            .bandwidth = usual.bandwidth,
-            .latency = usual.latency,
-            .overhead = usual.overhead,
-            .bandwidth_assumed = true,
-            .latency_assumed = true};
-}
-
-hierarchy one_level(int ranks) { return {{plain_level("node", fabric::shm)}, tree::uniform(std::vector{ranks})}; }
+hierarchy one_level(int ranks) { return {{usual_level("node", fabric::shm)}, tree::uniform(std::vector{ranks})}; }
 
 // Returns the first thread that each rank may run on; nothing where one may run nowhere, or two in the same place.
 std::optional<std::vector<int>> own_threads(std::span<const affinity> ranks) {

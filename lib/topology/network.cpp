@@ -2,23 +2,89 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <numeric>
 #include <set>
 #include <unordered_set>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <terrace/error.hpp>
 
 #include "base/index.hpp"
 #include "base/units.hpp"
 #include "machine/hierarchy_yaml.hpp"
-#include "topology/spines.hpp"
 
 namespace terrace::detail {
 
 namespace {
+
+// "a, b, c and 5 more"
+std::string some_of(const std::vector<std::string>& names) {
+    constexpr std::size_t most = 4;
+    std::string text = fmt::format("{}", fmt::join(names.begin(), names.begin() + std::min(most, names.size()), ", "));
+    return names.size() > most ? fmt::format("{} and {} more", text, names.size() - most) : text;
+}
+
+class spine_joiner {
+public:
+    explicit spine_joiner(switch_network n) : net_(std::move(n)) {}
+
+    switch_network take() {
+        while (join()) rename();
+        for (const auto& [one, all] : joined_)
+            net_.notes.push_back(fmt::format("switches above the same ones are read as one: {}", some_of(all)));
+        return std::move(net_);
+    }
+
+private:
+    // Returns true if it joined some.
+    bool join() {
+        std::map<std::vector<std::string>, std::size_t> first;
+        std::vector<network_switch> kept;
+        now_.clear();
+        for (network_switch& s : net_.switches) {
+            std::vector<std::string> below = s.switches;
+            std::ranges::sort(below);
+            const auto [entry, is_new] =
+                below.empty() || !s.nodes.empty() ? std::pair(first.end(), true) : first.emplace(below, kept.size());
+            if (is_new || kept[entry->second].name == s.name) {  // a name given twice is an error of its own
+                kept.push_back(std::move(s));
+                continue;
+            }
+            network_switch& one = kept[entry->second];
+            one.speed = one.speed && s.speed ? std::optional(*one.speed + *s.speed) : std::nullopt;
+            one.speed_assumed |= s.speed_assumed;
+            std::vector<std::string>& all = joined_.try_emplace(one.name, std::vector{one.name}).first->second;
+            all.push_back(s.name);
+            now_.emplace(s.name, one.name);
+        }
+        net_.switches = std::move(kept);
+        return !now_.empty();
+    }
+
+    void rename() {
+        for (network_switch& s : net_.switches) {
+            std::vector<std::string> below;
+            for (std::string& name : s.switches) {
+                const auto found = now_.find(name);
+                const std::string& is = found == now_.end() ? name : found->second;
+                if (std::ranges::find(below, is) == below.end()) below.push_back(is);
+            }
+            s.switches = std::move(below);
+        }
+    }
+
+    switch_network net_;
+    std::unordered_map<std::string, std::string> now_;
+    std::map<std::string, std::vector<std::string>> joined_;
+};
+
+// A fat tree has several switches above the same ones. Makes one of them, since what is below has a link to each:
+// its links are as fast as theirs together. A note names them.
+switch_network with_spines_joined(switch_network n) { return spine_joiner(std::move(n)).take(); }
 
 constexpr int max_height = max_levels;
 constexpr std::size_t max_switches = 50'000;
@@ -168,16 +234,10 @@ private:
     // Level l, whose children hang on the switches `links`; `inner` are the levels below it.
     level level_at(int l, const tree& shape, const std::vector<link>& links, const std::optional<uplink>& nodes,
                    const std::vector<level>& inner) const {
-        level result;
-        const fabric medium = nodes ? nodes->medium : fabric::infiniband;
-        const rates fallback = default_rates(medium);
-        result.name = net_.level_name(l);
-        result.medium = medium;
-        result.latency = fallback.latency;
-        result.latency_assumed = true;
-        result.overhead = fallback.overhead;
+        level result = usual_level(net_.level_name(l), nodes ? nodes->medium : fabric::infiniband);
+        result.bandwidth_assumed = false;
         // Where none is given: a node's own link; above that as much as all links below one switch carry.
-        double missing = nodes ? nodes->bandwidth : fallback.bandwidth;
+        double missing = nodes ? nodes->bandwidth : result.bandwidth;
         if (l > 0) {
             const std::vector<int>& sizes = shape.children()[at(l - 1)];
             missing = inner.back().bandwidth * *std::max_element(sizes.begin(), sizes.end());

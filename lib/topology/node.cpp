@@ -1,6 +1,8 @@
 #include "topology/node.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <utility>
@@ -9,8 +11,9 @@
 
 #include <terrace/error.hpp>
 
+#include "base/disjoint_sets.hpp"
+#include "machine/level_yaml.hpp"
 #include "topology/gpu_links.hpp"
-#include "topology/node_levels.hpp"
 #include "topology/node_nics.hpp"
 #include "topology/part_list.hpp"
 
@@ -19,6 +22,234 @@ namespace terrace::detail {
 namespace {
 
 using kind = part::kind;
+
+// Ranks divided into groups: groups[r] is the first rank of the group that r is in.
+using grouping = std::vector<int>;
+
+// One way in which ranks may belong together, with what connects the parts of such a group.
+struct criterion {
+    std::string name;
+    fabric medium;
+    grouping groups;
+};
+
+grouping each_alone(int ranks) {
+    grouping g(at(ranks));
+    std::iota(g.begin(), g.end(), 0);
+    return g;
+}
+
+// By equal keys.
+grouping group_by(const std::vector<int>& keys) {
+    std::map<int, int> first;
+    grouping groups;
+    for (std::size_t r = 0; r < keys.size(); ++r)
+        groups.push_back(first.emplace(keys[r], static_cast<int>(r)).first->second);
+    return groups;
+}
+
+// The first member stands for each.
+grouping groups_of(disjoint_sets& sets, int n) {
+    grouping g;
+    for (int i = 0; i < n; ++i) g.push_back(sets.find(i));
+    return g;
+}
+
+// The finest grouping that keeps together what either does.
+grouping join(const grouping& a, const grouping& b) {
+    const auto n = static_cast<int>(a.size());
+    disjoint_sets sets(n);
+    for (int r = 0; r < n; ++r) {
+        sets.merge(r, a[at(r)]);
+        sets.merge(r, b[at(r)]);
+    }
+    return groups_of(sets, n);
+}
+
+int count_groups(const grouping& g) {
+    int count = 0;
+    for (std::size_t r = 0; r < g.size(); ++r) count += g[r] == static_cast<int>(r);
+    return count;
+}
+
+class level_finder {
+public:
+    level_finder(const part_list& parts, const hardware& h, std::vector<int> ranks)
+        : parts_(parts),
+          ranks_(std::move(ranks)),
+          wire_rate_(ranks_.size(), 0),
+          wires_assumed_(!h.wires_assumed.empty()) {
+        const bool gpus = parts_[ranks_.front()].what == kind::gpu;
+        const fabric inside = gpus ? fabric::pcie : fabric::shm;
+        if (gpus) {
+            criteria_.push_back({h.wire_name, fabric::nvlink, wired(h)});
+            add_switches();
+            criteria_.push_back({"host-bridge", inside, within(kind::root)});
+        } else {
+            criteria_.push_back({"l3", inside, within(kind::cache)});
+        }
+        criteria_.push_back({"numa", inside, within(kind::numa)});
+        // An NCCL file has no sockets: what it joins is then not called one.
+        if (!parts_.of_kind(kind::package).empty()) criteria_.push_back({"socket", inside, within(kind::package)});
+        criteria_.push_back({"node", fabric::bus, grouping(ranks_.size(), 0)});
+        // Parts that lie in something else come before it: an L3 in a NUMA node, or NUMA nodes that share one.
+        std::ranges::stable_sort(criteria_.begin() + (gpus ? 1 : 0), criteria_.end(), std::greater{},
+                                 [](const criterion& c) { return count_groups(c.groups); });
+    }
+
+    // A criterion that joins nothing more than those before gives no level, but its name to the level whose groups it
+    // has: an NVLink pair that is all of a socket is "socket". The new order of the ranks goes to `order`.
+    hierarchy find(std::vector<int>& order) {
+        hierarchy h;
+        grouping current = each_alone(static_cast<int>(ranks_.size()));
+        std::vector<grouping> groupings;
+        for (const criterion& c : criteria_) {
+            grouping next = join(current, c.groups);
+            const bool joins = count_groups(next) < count_groups(current);
+            const bool needed = h.levels.empty() && &c == &criteria_.back();
+            if (joins || needed) {
+                h.levels.push_back(level_of(c, current, next));
+                groupings.push_back(next);
+                current = std::move(next);
+            } else if (!h.levels.empty() && c.groups == current) {
+                h.levels.back().name = c.name;
+            }
+        }
+        h.shape = tree_from(groupings, order);
+        return h;
+    }
+
+private:
+    // A place that holds several sockets, such as memory that all share, is no more than the node. Ranks in no such
+    // place among others that are in one (a NUMA node without memory, or one that is off-line) are together with what
+    // is in the next part around them, up to a socket.
+    grouping within(kind what) const {
+        const std::vector<int> sockets = parts_.counts(parts_.of_kind(kind::package));
+        const std::vector<int> held = parts_.counts(parts_.of_kind(what));
+        const auto is_in = [&](int r) { return parts_[parts_.within(r, what)].what == what; };
+        const bool any = std::ranges::any_of(ranks_, is_in);
+        std::vector<int> places;
+        for (const int r : ranks_) {
+            int place = parts_.within(r, what);
+            if (any && !is_in(r))
+                for (int next = parts_.above(r); next != nowhere && sockets[at(next)] <= 1 && held[at(place)] == 0;
+                     next = parts_.above(next))
+                    place = next;
+            places.push_back(sockets[at(place)] > 1 ? r : place);
+        }
+        return group_by(places);
+    }
+
+    // Nested switches, innermost first; one that a single GPU is behind joins nothing.
+    void add_switches() {
+        const std::vector<int> counts = parts_.counts(ranks_);
+        std::vector<std::vector<int>> nested;  // [rank]
+        std::size_t most = 0;
+        for (const int r : ranks_) {
+            std::vector<int>& own = nested.emplace_back();
+            for (int place = parts_.above(r); place != nowhere; place = parts_.above(place))
+                if (parts_[place].what == kind::bus_switch && counts[at(place)] > 1) own.push_back(place);
+            most = std::max(most, own.size());
+        }
+        constexpr std::size_t most_levels = 8;
+        for (std::size_t i = 0; i < std::min(most, most_levels); ++i) {
+            std::vector<int> places;
+            for (std::size_t r = 0; r < ranks_.size(); ++r) {
+                const std::vector<int>& own = nested[r];
+                places.push_back(own.empty() ? ranks_[r] : own[std::min(i, own.size() - 1)]);
+            }
+            criteria_.push_back({i == 0 ? "switch" : fmt::format("switch-{}", i + 1), fabric::pcie, group_by(places)});
+        }
+    }
+
+    // Directly wired GPUs, and all that hang on switches: those connect whatever hangs on any of them.
+    grouping wired(const hardware& h) {
+        const auto n = static_cast<int>(ranks_.size());
+        disjoint_sets sets(n + 1);
+        for (const hardware::wire& w : h.wires) {
+            wire_rate_[at(w.from)] += w.rate;
+            sets.merge(w.from, w.to < 0 ? n : w.to);
+        }
+        return groups_of(sets, n);
+    }
+
+    // Returns the level with the link of its slowest child; the part that the file does not say is assumed.
+    level level_of(const criterion& c, const grouping& below, const grouping& joined) const {
+        level l = usual_level(c.name, c.medium);
+        std::map<int, int> child_place, place;  // smallest parts that hold a child, a domain; by first rank
+        for (std::size_t r = 0; r < ranks_.size(); ++r) {
+            const auto widen = [&](std::map<int, int>& places, int group) {
+                int& whole = places.emplace(group, ranks_[r]).first->second;
+                whole = parts_.common(whole, ranks_[r]);
+            };
+            widen(child_place, below[r]);
+            widen(place, joined[r]);
+        }
+        std::map<int, int> children;  // of each domain
+        for (const auto& [first, child] : child_place) ++children[joined[at(first)]];
+        double slowest = std::numeric_limits<double>::infinity();
+        bool assumed = c.medium == fabric::nvlink && wires_assumed_;
+        for (const auto& [first, child] : child_place) {
+            const int domain = joined[at(first)];
+            if (children[domain] == 1 && child_place.size() > place.size()) continue;  // joins nothing
+            double link = c.medium == fabric::nvlink ? wire_rate_[at(first)] : slowest_between(child, place.at(domain));
+            if (link <= 0) {
+                link = l.bandwidth;
+                assumed = true;
+            }
+            slowest = std::min(slowest, link);
+        }
+        if (c.medium == fabric::bus && slowest >= l.bandwidth) {  // no file has the links between sockets
+            slowest = l.bandwidth;
+            assumed = true;
+        }
+        l.bandwidth = slowest;
+        l.bandwidth_assumed = assumed;
+        return normalised(std::move(l));
+    }
+
+    // The slowest known PCIe link on the way from `inner` up to `outer` [B/s]; 0 if none is known.
+    double slowest_between(int inner, int outer) const {
+        double slowest = 0;
+        for (int i = inner; i != outer && i != nowhere; i = parts_.above(i)) {
+            const double link = parts_[i].link;
+            if (link > 0) slowest = slowest > 0 ? std::min(slowest, link) : link;
+        }
+        return slowest;
+    }
+
+    // Ranks that stand apart may share a group, so they are first put in the order of the groups they are in.
+    tree tree_from(const std::vector<grouping>& groupings, std::vector<int>& order) const {
+        order = each_alone(static_cast<int>(ranks_.size()));
+        for (const grouping& g : groupings)
+            std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return g[at(a)] < g[at(b)]; });
+        std::vector<std::vector<int>> children;
+        grouping parts = each_alone(static_cast<int>(ranks_.size()));
+        for (const grouping& g : groupings) {
+            std::vector<int>& sizes = children.emplace_back();
+            for (std::size_t i = 0; i < order.size(); ++i) {
+                const int r = order[i];
+                const bool first = i == 0;
+                if (first || g[at(r)] != g[at(order[i - 1])]) sizes.push_back(0);
+                if (first || parts[at(r)] != parts[at(order[i - 1])]) ++sizes.back();
+            }
+            parts = g;
+        }
+        return tree(std::move(children));
+    }
+
+    const part_list& parts_;
+    std::vector<int> ranks_;         // their parts
+    std::vector<double> wire_rate_;  // of all wires of a rank [B/s]
+    bool wires_assumed_;
+    std::vector<criterion> criteria_;
+};
+
+// Returns the levels between the ranks of one node: what joins them, such as NVLink, a switch, a socket.
+// @param ranks the part of each rank, at least one   @param order gets the order in which the ranks fill the levels
+hierarchy find_levels(const part_list& parts, const hardware& h, std::vector<int> ranks, std::vector<int>& order) {
+    return level_finder(parts, h, std::move(ranks)).find(order);
+}
 
 // A NUMA node may lie in another one's reach: then only the inner one counts.
 std::vector<int> innermost(const part_list& parts, const std::vector<int>& chosen) {

@@ -13,7 +13,7 @@ inline constexpr int nowhere = -1;
 /// The parts of a machine in preorder, by number, each with the one above it. The machine must outlive it.
 class part_list {
 public:
-    explicit part_list(part& machine);
+    explicit part_list(part& machine) { list(machine, nowhere); }
 
     int size() const { return static_cast<int>(entries_.size()); }
     part& operator[](int i) const { return *entries_[at(i)].p; }
@@ -21,20 +21,41 @@ public:
     int above(int i) const { return entries_[at(i)].above; }
 
     /// The smallest part of this kind that holds part i, or i itself if there is none.
-    int within(int i, part::kind what) const;
+    int within(int i, part::kind what) const {
+        for (int place = above(i); place != nowhere; place = above(place))
+            if ((*this)[place].what == what) return place;
+        return i;
+    }
     /// The smallest part that is or holds both.
-    int common(int a, int b) const;
+    int common(int a, int b) const {
+        while (a != b) (a > b ? a : b) = above(a > b ? a : b);  // what is above comes before
+        return a;
+    }
     /// How many of `chosen` each part is or holds.
-    std::vector<int> counts(const std::vector<int>& chosen) const;
+    std::vector<int> counts(const std::vector<int>& chosen) const {
+        std::vector<int> result(at(size()), 0);
+        for (const int i : chosen) ++result[at(i)];
+        for (int i = size() - 1; i > 0; --i) result[at(above(i))] += result[at(i)];
+        return result;
+    }
     /// All parts of this kind, in preorder.
-    std::vector<int> of_kind(part::kind what) const;
+    std::vector<int> of_kind(part::kind what) const {
+        std::vector<int> found;
+        for (int i = 0; i < size(); ++i)
+            if ((*this)[i].what == what) found.push_back(i);
+        return found;
+    }
 
 private:
     struct entry {
         part* p;
         int above;
     };
-    void list(part& p, int above);
+    void list(part& p, int above) {
+        const int self = size();
+        entries_.push_back({&p, above});
+        for (part& c : p.children) list(c, self);
+    }
 
     std::vector<entry> entries_;
 };

@@ -16,7 +16,6 @@
 #include "base/index.hpp"
 #include "transport/packed.hpp"
 #include "transport/store_bootstrap.hpp"
-#include "transport/team.hpp"
 
 namespace terrace::detail {
 

@@ -1,4 +1,4 @@
-#include "transport/nccl/mpi_bridge.hpp"
+#include "transport/nccl/bridged_messages.hpp"
 
 #include <gtest/gtest.h>
 

@@ -12,7 +12,6 @@
 #include <nlohmann/json.hpp>
 
 #include "gradients/bucket_sizes.hpp"
-#include "gradients/layout.hpp"
 #include "loopback/gradients.hpp"
 #include "plan/plan_access.hpp"
 #include "support/temporary.hpp"

@@ -15,7 +15,7 @@ if __name__ == "__main__":
 PACKAGE = os.environ["STAND_IN_PACKAGE"]  # of ranks, too, which import this file
 sys.path.insert(0, PACKAGE)
 
-from terrace._c10d_store import C10dStore  # noqa: E402
+from terrace._stores import C10dStore  # noqa: E402
 
 RANK = """
 import array, sys

@@ -21,7 +21,7 @@
 #include "machine/hierarchy_yaml.hpp"
 #include "support/temporary.hpp"
 #include "tools/common/import_child.hpp"
-#include "topology/formats/nccl.hpp"
+#include "topology/formats.hpp"
 #include "topology/node.hpp"
 
 namespace terrace::detail::hwloc_xml_test {
@@ -34,7 +34,7 @@ const std::filesystem::path captured = root / ".." / "shared" / "topologies";
 hierarchy import(const std::filesystem::path& file, rank_unit ranks, const char* libxml) {
     const auto chosen = [&] {
         ::setenv("HWLOC_LIBXML", libxml, 1);
-        return file.parent_path().filename() == "nccl" ? import_nccl(file) : import_hwloc(file);
+        return read_node(*find_format(file.parent_path().filename() == "nccl" ? "nccl" : "hwloc"), file.string());
     };
     return place_ranks(import_in_child(chosen, file.string()), ranks, file.string()).levels;
 }
@@ -170,7 +170,7 @@ node with_devices(const std::string& devices) {
         file, fmt::format(R"(<topology version="2.0"><object type="Machine" {0} allowed_cpuset="3" )"
                           R"(allowed_nodeset="1"><object type="NUMANode" os_index="0" {0}/>{1}{2}</object></topology>)",
                           sets(3), cores, devices));
-    return place_ranks(import_in_child([&] { return import_hwloc(file); }, file.string()), {}, file.string());
+    return place_ranks(read_node_in_child(*find_format("hwloc"), file.string()), {}, file.string());
 }
 
 std::string pci(int slot, const std::string& kind) {

@@ -13,7 +13,6 @@
 #include "support/temporary.hpp"
 #include "topology/addresses.hpp"
 #include "topology/formats.hpp"
-#include "topology/formats/synthetic.hpp"
 #include "topology/job.hpp"
 #include "topology/nodes.hpp"
 #include "topology/restrict.hpp"
@@ -45,7 +44,7 @@ std::string names(const hierarchy& h) {
 
 // Two sockets of two groups of two cores.
 job_node described(const std::vector<affinity>& ranks, numbers& order) {
-    return node_of_job(synthetic_hardware("package:2 numa:1 l3:2 core:2"), ranks, order);
+    return node_of_job(read_node(*find_format("synthetic"), "package:2 numa:1 l3:2 core:2"), ranks, order);
 }
 
 job_node described(const std::vector<affinity>& ranks) {

@@ -1,6 +1,3 @@
-#include "support/refusal.hpp"
-#include "topology/formats/nccl.hpp"
-
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -10,7 +7,9 @@
 #include <terrace/error.hpp>
 
 #include "base/document.hpp"
+#include "support/refusal.hpp"
 #include "support/temporary.hpp"
+#include "topology/formats.hpp"
 #include "topology/node.hpp"
 
 namespace terrace::detail::nccl_xml_test {
@@ -21,6 +20,8 @@ std::filesystem::path written(const std::string& text) {
     write_atomically(file, text);
     return file;
 }
+
+hardware import_nccl(const std::filesystem::path& file) { return read_node(*find_format("nccl"), file.string()); }
 
 hierarchy levels_of(const std::string& text) {
     const std::filesystem::path file = written(text);

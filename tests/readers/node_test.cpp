@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "topology/formats/synthetic.hpp"
+#include "topology/formats.hpp"
 #include "topology/node.hpp"
 
 namespace terrace::detail::node_test {
@@ -20,6 +20,8 @@ std::string levels_of(hardware h) {
     for (const level& l : levels.levels) text += l.name + ":" + std::string(to_string(l.medium)) + " ";
     return text + shape_text(levels.shape);
 }
+
+hardware synthetic_hardware(const char* line) { return read_node(*find_format("synthetic"), line); }
 
 part in(kind what, std::vector<part> children, double link = 0) {
     return {.what = what, .link = link, .children = std::move(children)};

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/index.hpp"
-#include "bench/discover/fair_rates.hpp"
+#include "bench/discover/hypothesis.hpp"
 #include "bench/discover/probes.hpp"
 #include "machine/hierarchy.hpp"
 #include "support/dice.hpp"

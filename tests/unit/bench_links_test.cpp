@@ -9,7 +9,6 @@
 #include <gtest/gtest.h>
 
 #include "bench/device/device_links.hpp"
-#include "bench/measure/bus.hpp"
 #include "bench/measure/flow.hpp"
 #include "bench/measure/link_limits.hpp"
 #include "bench/measure/links.hpp"

@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-#include "bench/measure/processor_time.hpp"
+#include "bench/measure/processors.hpp"
 #include "bench/report/figures.hpp"
 #include "bench/settings.hpp"
 

@@ -11,7 +11,6 @@
 #include <terrace/error.hpp>
 
 #include "bench/modes.hpp"
-#include "bench/training/bound.hpp"
 #include "bench/training/model.hpp"
 #include "support/refusal.hpp"
 

@@ -9,7 +9,7 @@
 
 #include "base/index.hpp"
 #include "schedule/call_schedule.hpp"
-#include "schedule/reduction_tree.hpp"
+#include "schedule/tree_stages.hpp"
 #include "schedule/verify.hpp"
 #include "support/dice.hpp"
 #include "support/programs.hpp"

@@ -11,7 +11,6 @@
 #include <optional>
 #include <sstream>
 #include <string_view>
-#include <utility>
 
 #include <fcntl.h>
 #include <poll.h>

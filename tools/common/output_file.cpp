@@ -6,6 +6,7 @@
 #include <cstring>
 #include <fstream>
 #include <system_error>
+#include <utility>
 
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 
 #include <terrace/error.hpp>
 
+#include "base/letters.hpp"
 #include "base/text_file.hpp"
 #include "tools/common/output.hpp"
 
@@ -29,7 +31,7 @@ bool is_made_by_terrace(const std::filesystem::path& file) {
     std::ifstream in(file, std::ios::binary);
     in.read(text.data(), static_cast<std::streamsize>(text.size()));
     text.resize(static_cast<std::size_t>(in.gcount()));
-    std::transform(text.begin(), text.end(), text.begin(), [](char c) { return 'A' <= c && c <= 'Z' ? c + 32 : c; });
+    text = in_lower_case(std::move(text));
     return text.empty() ||
            std::any_of(marks.begin(), marks.end(), [&](std::string_view mark) { return text.find(mark) != text.npos; });
 }

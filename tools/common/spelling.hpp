@@ -1,6 +1,9 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+
+#include "base/letters.hpp"
 
 namespace terrace::detail {
 
@@ -8,8 +11,15 @@ namespace terrace::detail {
 inline std::string plain_letters(const std::string& word) {
     std::string letters;
     for (const char c : word)
-        if (c != '-' && c != '_') letters += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+        if (c != '-' && c != '_') letters += in_lower_case(c);
     return letters;
+}
+
+/// Returns text as it stands in XML and HTML, also in quotes.
+inline std::string in_markup(std::string_view text) {
+    std::string out;
+    for (const char c : text) out += c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '"' ? "&quot;" : std::string(1, c);
+    return out;
 }
 
 }  // namespace terrace::detail

@@ -1,6 +1,8 @@
 #include "tools/terrace/commands.hpp"
 
+#include <algorithm>
 #include <optional>
+#include <string>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -9,9 +11,12 @@
 #include <terrace/version.hpp>
 
 #include "base/text_file.hpp"
-#include "base/units.hpp"
+#include "base/text_parts.hpp"
+#include "report_files.hpp"
+#include "statistics/late_ranks.hpp"
 #include "tools/common/output.hpp"
 #include "tools/common/output_file.hpp"
+#include "tools/common/spelling.hpp"
 #include "tools/terrace/proof.hpp"
 #include "tools/terrace/report/parts.hpp"
 
@@ -32,8 +37,78 @@ json parsed(const std::filesystem::path& file, const std::string& text) {
 }
 
 bool is_json(const std::string& text) {
-    const std::size_t first = text.find_first_not_of(" \t\r\n");
-    return first != text.npos && (text[first] == '{' || text[first] == '[');
+    const std::string_view start = without_leading_blanks(text);
+    return start.starts_with('{') || start.starts_with('[');
+}
+
+// Inside <script> no "</" may stand: JSON may write the stroke with a backslash before it.
+std::string inside_script(std::string text) {
+    for (std::size_t i = text.find("</"); i != text.npos; i = text.find("</", i + 3)) text.insert(i + 1, "\\");
+    for (std::size_t i = text.find("<!"); i != text.npos; i = text.find("<!", i)) text.replace(i, 1, "\\u003c");
+    return text;
+}
+
+// One page of HTML with all that it needs inside: styles, scripts and data. It loads nothing.
+std::string page_of_parts(const json& parts) {
+    std::string title;
+    for (const auto& part : parts) title += (title.empty() ? "" : ", ") + part.value("name", std::string());
+    return fmt::format(
+        "<!DOCTYPE html>\n<!-- made by terrace {0} -->\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
+        "script-src 'unsafe-inline'; img-src data:\">\n"
+        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>Terrace: {1}</title>\n"
+        "<style>\n{2}</style>\n</head>\n{3}"
+        "<script type=\"application/json\" id=\"parts\">{4}</script>\n<script>\n{5}</script>\n</body>\n</html>\n",
+        version(), in_markup(title), report_css, report_html, inside_script(parts.dump()), report_js);
+}
+
+constexpr std::size_t most_ranks = 20;  // in the table
+
+// Returns what the statistics in a directory say of who is late, as facts and tables for results_part.
+// @throws input_error
+json lateness_json(const std::filesystem::path& directory) {
+    const std::vector<rank_statistics> files = read_statistics(directory);
+    const lateness found = lateness_of(files);
+    json ranks = json::array(), hosts = json::array(), stages = json::array(), parts = json::array(),
+         calls = json::array();
+    for (const auto& [rank, r] : found.ranks)
+        ranks.push_back({{"rank", rank},
+                         {"host", r.host},
+                         {"held_up_seconds", r.held_up},
+                         {"steady_seconds", r.steady},
+                         {"waited_seconds", r.waited}});
+    for (const auto& [host, h] : found.hosts)
+        hosts.push_back({{"host", host},
+                         {"held_up_seconds", h.held_up},
+                         {"steady_seconds", h.steady},
+                         {"waited_seconds", h.waited}});
+    const auto worst_first = [](json& rows) {
+        std::stable_sort(rows.begin(), rows.end(),
+                         [](const json& a, const json& b) { return a["steady_seconds"] > b["steady_seconds"]; });
+        if (rows.size() > most_ranks) rows.erase(rows.begin() + most_ranks, rows.end());
+    };
+    worst_first(ranks);
+    worst_first(hosts);
+    for (const auto& [stage, waited] : found.stages) stages.push_back({{"stage", stage}, {"waited_seconds", waited}});
+    for (const lateness::part& p : found.parts) {
+        const auto worst = std::ranges::max_element(p.held_up, {}, [](const auto& each) { return each.second; });
+        parts.push_back(
+            {{"from_call", p.first_call}, {"worst_rank", worst->first}, {"held_up_seconds", worst->second}});
+    }
+    for (const auto& [size, c] : found.calls)
+        calls.push_back({{"call", size.first},
+                         {"bytes_from", size.second},
+                         {"calls", c.calls},
+                         {"seconds", c.seconds},
+                         {"waited_seconds", c.waited},
+                         {"percent_of_limit", c.seconds > 0 ? 100 * c.limit / c.seconds : 0}});
+    json all = {
+        {"verdict", found.sentence()}, {"files", files.size()}, {"ranks", ranks}, {"hosts", hosts}, {"stages", stages},
+        {"over time", parts},          {"calls", calls}};
+    for (const rank_statistics& file : files)
+        for (const changed_plan& c : file.changes)
+            all["changes of the plan"].push_back({{"from_call", c.from_call}, {"why", c.why}});
+    return all;
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
-#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

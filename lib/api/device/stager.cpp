@@ -64,7 +64,10 @@ stager::traffic stager::traffic_of(const call_shape& call) const {
 }
 
 void stager::run(collective what, const nccl::stream_call& c, int root, reduce_op op) {
-    const call_shape call = shape_of(what, c, comm_, op, root);
+    run(shape_of(what, c, comm_, op, root), c);
+}
+
+void stager::run(const call_shape& call, const nccl::stream_call& c) {
     const std::size_t element = size_of(call.type);
     const int blocks = row_of(call.what).blocks ? comm_.size() : 1;
     const std::size_t fits = bytes_ / element / static_cast<std::size_t>(blocks);

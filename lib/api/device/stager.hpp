@@ -24,7 +24,8 @@ public:
     stager(const gpu_runtime& gpu, communicator& comm, int device, std::size_t chunk);
     ~stager();
 
-    /// Makes a call of these buffers. @throws as staging's calls
+    /// @param call of these buffers, with the count of the vector, or of one block  @throws as staging's calls
+    void run(const call_shape& call, const nccl::stream_call& c);
     void run(collective what, const nccl::stream_call& c, int root = 0, reduce_op op = reduce_op::sum);
 
 private:

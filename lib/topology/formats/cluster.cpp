@@ -169,11 +169,8 @@ topology read_torus_machine(const document& map, const std::filesystem::path& di
 topology read_type(const document& entry, const std::filesystem::path& directory, const node_reader& read) {
     hierarchy inside;
     if (entry.is_scalar()) {
-        level node{.name = "node"};
-        const rates usual = default_rates(node.medium);
-        node.bandwidth = usual.bandwidth, node.latency = usual.latency, node.overhead = usual.overhead;
-        node.bandwidth_assumed = node.latency_assumed = true;
-        inside = {{std::move(node)}, tree::uniform(std::vector{static_cast<int>(entry.integer(1, max_ranks))})};
+        inside = {{usual_level("node", fabric::shm)},
+                  tree::uniform(std::vector{static_cast<int>(entry.integer(1, max_ranks))})};
     } else if (entry.has("levels")) {
         entry.allow_only({"levels", "tree"});
         inside = read_inside(entry);

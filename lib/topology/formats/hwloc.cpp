@@ -82,9 +82,13 @@ bool is_hwloc(const source_start& start) {
     return start.root == "topology" || start.root.empty() || start.root.find_first_not_of(letters) != start.root.npos;
 }
 
-}  // namespace
-
-hardware import_hwloc(const std::filesystem::path& path) {
+// Reads one node from an hwloc XML file (versions 1 and 2, as lstopo writes it). GPUs are what CUDA, NVML, ROCm SMI or
+// Level Zero saw and PCI devices of class 0302, 0380 and 1200, or display adapters (0300) where there are none of
+// these; NICs are OpenFabrics and network devices, and PCI classes 0207, 0208 and 0200.
+//
+// hwloc itself may end the process on a broken file that passes the checks made here, so that files of unknown origin
+// are imported in a child process. @throws input_error
+hardware import_hwloc(const std::string& path) {
     xml_file file(path);
     check(file);
     const hwloc_machine m = empty_hwloc_machine();
@@ -95,11 +99,13 @@ hardware import_hwloc(const std::filesystem::path& path) {
     return hardware_of(m.get());
 }
 
+}  // namespace
+
 topology_format hwloc_format() {
     return {.name = "hwloc",
             .description = "a node's hwloc XML",
             .sniff = is_hwloc,
-            .read = [](const std::string& file) { return import_hwloc(file); },
+            .read = import_hwloc,
             .may_crash = true};
 }
 

@@ -1,9 +1,7 @@
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -12,9 +10,10 @@
 
 #include "base/document.hpp"
 #include "base/text_check.hpp"
+#include "base/text_parts.hpp"
 #include "topology/formats.hpp"
 #include "topology/formats/infiniband.hpp"
-#include "topology/formats/printed_lines.hpp"
+#include "topology/words.hpp"
 
 namespace terrace::detail {
 
@@ -23,20 +22,13 @@ namespace {
 constexpr std::size_t max_iblinkinfo = 32 << 20;
 constexpr std::string_view arrow_begins = "==(", arrow_ends = ")==>";
 
-template <class Number>
-std::optional<Number> number_of(std::string_view text) {
-    Number n{};
-    const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), n);
-    return failure == std::errc{} && end != text.data() ? std::optional(n) : std::nullopt;
-}
-
 // "4X 106.25 Gbps Active/ LinkUp" [B/s]; 0 for a speed that is not known, nothing for a port without a link.
 std::optional<double> rate_of(std::string_view state) {
     if (state.find("Active") == state.npos) return {};
     const std::vector<std::string_view> words = split_at_blanks(state);
     if (words.size() < 3 || !words[0].ends_with('X')) return 0;
-    const std::optional<int> width = number_of<int>(words[0]);
-    const std::optional<double> gbit = number_of<double>(words[1]);
+    const std::optional<int> width = leading_number<int>(words[0]);
+    const std::optional<double> gbit = leading_number<double>(words[1]);
     if (!width || *width < 1 || *width > 12 || !gbit) return 0;
     const std::optional<double> lane = infiniband_lane(*gbit);
     return lane ? *width * *lane : 0;
@@ -66,7 +58,7 @@ private:
             if (in_switch_) read_port(text, arrow, line);
             return;
         }
-        text.remove_prefix(std::min(text.find_first_not_of(line_blanks), text.size()));
+        text = without_leading_blanks(text);
         in_switch_ = text.starts_with("Switch:");
         if (!in_switch_) return;
         std::string_view name = text.substr(std::string_view("Switch:").size());
@@ -74,8 +66,7 @@ private:
         const std::vector<std::string_view> words = split_at_blanks(name);
         if (words.empty()) fail(line, "the switch has no GUID; print the fabric again");
         const auto after = static_cast<std::size_t>(words[0].data() + words[0].size() - name.data());
-        name.remove_prefix(std::min(name.find_first_not_of(line_blanks, after), name.size()));
-        fabric_.switches.push_back({{line, 1}, {}, std::string(name)});
+        fabric_.switches.push_back({{line, 1}, {}, std::string(without_leading_blanks(name.substr(after)))});
     }
 
     void read_port(std::string_view text, std::size_t arrow, int line) {
@@ -83,7 +74,7 @@ private:
         if (end == text.npos) fail(line, "the line ends inside ==( )==>; print the fabric again");
         infiniband_fabric::fabric_switch& s = fabric_.switches.back();
         const std::vector<std::string_view> own = split_at_blanks(text.substr(0, arrow));
-        const std::optional<int> own_lid = own.empty() ? std::nullopt : number_of<int>(own.front());
+        const std::optional<int> own_lid = own.empty() ? std::nullopt : leading_number<int>(own.front());
         if (!own_lid) fail(line, "the port has no LID; print the fabric again");
         if (s.id.empty()) s.id = fmt::format("lid-{}", *own_lid);
         const std::optional<double> rate =
@@ -91,7 +82,7 @@ private:
         if (!rate) return;
         const std::string_view peer = text.substr(end + arrow_ends.size());
         const std::vector<std::string_view> other = split_at_blanks(peer.substr(0, peer.find('"')));
-        const std::optional<int> lid = other.empty() ? std::nullopt : number_of<int>(other.front());
+        const std::optional<int> lid = other.empty() ? std::nullopt : leading_number<int>(other.front());
         if (!lid) fail(line, "the link has no LID at its other end; print the fabric again");
         const std::size_t quote = peer.find('"'), close = quote == peer.npos ? quote : peer.find('"', quote + 1);
         const std::string_view name = close == peer.npos ? "" : peer.substr(quote + 1, close - quote - 1);

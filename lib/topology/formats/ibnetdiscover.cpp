@@ -1,18 +1,16 @@
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
-
-#include <fmt/format.h>
 
 #include <terrace/error.hpp>
 
 #include "base/document.hpp"
 #include "base/letters.hpp"
 #include "base/text_check.hpp"
+#include "base/text_parts.hpp"
 #include "topology/formats.hpp"
 #include "topology/formats/infiniband.hpp"
-#include "topology/formats/printed_lines.hpp"
+#include "topology/words.hpp"
 
 namespace terrace::detail {
 

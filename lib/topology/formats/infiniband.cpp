@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <limits>
 #include <map>
 #include <set>
@@ -18,6 +17,7 @@
 #include "base/hosts.hpp"
 #include "base/index.hpp"
 #include "base/letters.hpp"
+#include "base/text_parts.hpp"
 
 namespace terrace::detail {
 
@@ -339,11 +339,10 @@ std::optional<double> infiniband_lane(double gbit) noexcept {
 }
 
 double infiniband_rate(std::string_view width, std::string_view speed) noexcept {
-    int lanes = 0;
-    const auto [end, failure] = std::from_chars(width.data(), width.data() + width.size(), lanes);
-    if (failure != std::errc{} || lanes < 1 || lanes > 12 || !same_word({end, width.data() + width.size()}, "x"))
-        return 0;
-    return lanes * infiniband_lane(speed).value_or(0);
+    std::string_view unit;
+    const auto lanes = leading_number<int>(width, &unit);
+    if (!lanes || *lanes < 1 || *lanes > 12 || !same_word(unit, "x")) return 0;
+    return *lanes * infiniband_lane(speed).value_or(0);
 }
 
 switch_network network_of(const infiniband_fabric& f) { return fabric_tree(f).take(); }

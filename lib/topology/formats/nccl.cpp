@@ -1,5 +1,3 @@
-#include "topology/formats/nccl.hpp"
-
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
@@ -16,6 +14,7 @@
 
 #include <terrace/error.hpp>
 
+#include "base/letters.hpp"
 #include "base/text_parts.hpp"
 #include "topology/formats.hpp"
 #include "topology/formats/xml_file.hpp"
@@ -45,13 +44,15 @@ double xgmi_rate(int sm) {
 
 // "16 GT/s", "32.0 GT/s PCIe": of one lane, after its encoding [B/s]. Nothing where NCCL wrote that it is not known.
 std::optional<double> lane_rate(std::string_view text) {
-    double transfers = 0;
-    const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), transfers);
-    const std::string_view unit = text.substr(static_cast<std::size_t>(end - text.data()));
-    if (failure != std::errc{} || !unit.starts_with(" GT/s") || !(transfers > 0) || transfers > 1000) return {};
-    return transfers * 1e9 / 8 * (transfers < 8 ? 0.8 : 128.0 / 130);
+    std::string_view unit;
+    const auto transfers = leading_number<double>(text, &unit);
+    if (!transfers || !unit.starts_with(" GT/s") || !(*transfers > 0) || *transfers > 1000) return {};
+    return *transfers * 1e9 / 8 * (*transfers < 8 ? 0.8 : 128.0 / 130);
 }
 
+// Reads one node from an NCCL topology file (NCCL_TOPO_FILE, or what NCCL_TOPO_DUMP_FILE wrote): `<system
+// version="1">` with `<cpu>` (a NUMA node), `<pci>`, `<gpu>`, `<nvlink>`, `<nic>` and `<net>`. What NCCL itself would
+// find out at run time is taken as unknown. @throws input_error with line and column
 class nccl_reader {
 public:
     explicit nccl_reader(const std::filesystem::path& path) : file_(path) {}
@@ -178,7 +179,7 @@ private:
         p.name = bus;
         p.link = link_of(e);
         p.pci = hexadecimal(e, "vendor") << 16 | hexadecimal(e, "device");
-        gpu_entry entry{lower(bus), {}, nullptr};
+        gpu_entry entry{in_lower_case(bus), {}, nullptr};
         const auto inner = elements(e, {"gpu"});
         if (inner.size() > 1) file_.fail(inner[1], "a second <gpu> in one <pci>");
         for (const pugi::xml_node& g : inner) {
@@ -197,7 +198,7 @@ private:
                 const bool to_gpu =
                     target_class.empty() || target_class.starts_with("0x03") || target_class.starts_with("0x12");
                 if (!to_switch && !to_gpu) continue;
-                links_.push_back({l, gpus_.size(), to_switch ? "" : lower(required(l, "target")),
+                links_.push_back({l, gpus_.size(), to_switch ? "" : in_lower_case(required(l, "target")),
                                   number(l, "count", 1, 1000) * (xgmi ? xgmi_rate(sm) : nvlink_rate(sm))});
             }
         }
@@ -243,12 +244,6 @@ private:
         std::vector<part> result;
         result.push_back(std::move(p));
         return result;
-    }
-
-    static std::string lower(std::string text) {
-        for (char& c : text)
-            if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-        return text;
     }
 
     void find_gpus(part& p) {
@@ -298,11 +293,9 @@ private:
 
 }  // namespace
 
-hardware import_nccl(const std::filesystem::path& file) { return nccl_reader(file).read(); }
-
 topology_format nccl_format() {
     return {"nccl", "a node's NCCL topology XML", [](const source_start& start) { return start.root == "system"; },
-            [](const std::string& file) { return import_nccl(file); }};
+            [](const std::string& file) { return nccl_reader(file).read(); }};
 }
 
 }  // namespace terrace::detail

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <optional>
 #include <string>
@@ -15,8 +14,9 @@
 #include "base/index.hpp"
 #include "base/letters.hpp"
 #include "base/text_check.hpp"
+#include "base/text_parts.hpp"
 #include "topology/formats.hpp"
-#include "topology/formats/printed_lines.hpp"
+#include "topology/words.hpp"
 
 namespace terrace::detail {
 
@@ -168,10 +168,8 @@ private:
         } else if (cells.size() > devices_.size() + 2) {
             text = cells[devices_.size() + 2];
         }
-        int numa = 0;
-        const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), numa);
-        if (failure != std::errc{} || numa < 0 || numa >= nowhere_known) return {};
-        return numa;
+        const auto numa = leading_number<int>(text);
+        return numa && *numa >= 0 && *numa < nowhere_known ? numa : std::nullopt;
     }
 
     // NICs, and GPUs whose line does not say it, are where the nearest device is whose NUMA node is known.

@@ -13,7 +13,6 @@
 #include "base/units.hpp"
 #include "machine/hierarchy_yaml.hpp"
 #include "topology/formats.hpp"
-#include "topology/formats/printed_lines.hpp"
 #include "topology/formats/slurm_blocks.hpp"
 #include "topology/words.hpp"
 
@@ -224,12 +223,8 @@ private:
 // True if the first line that is no comment begins with a key of topology.conf or of what scontrol prints.
 bool is_slurm(const source_start& start) {
     if (!start.is_file) return false;
-    constexpr std::string_view blanks = " \t\r\n";
     std::string_view text = start.text;
-    while (text.starts_with('#')) {
-        text.remove_prefix(std::min(text.find('\n'), text.size()));
-        text.remove_prefix(std::min(text.find_first_not_of(blanks), text.size()));
-    }
+    while (text.starts_with('#')) text = without_leading_blanks(text.substr(std::min(text.find('\n'), text.size())));
     const std::vector<word> words = words_of(text.substr(0, text.find('\n')), 1);
     if (words.empty()) return false;
     const auto is = [&](std::string_view key) { return same_word(words.front().key, key); };

@@ -12,6 +12,7 @@
 
 #include "base/document.hpp"
 #include "base/letters.hpp"
+#include "base/text_parts.hpp"
 #include "machine/hierarchy_yaml.hpp"
 #include "topology/formats.hpp"
 #include "topology/formats/slurm_blocks.hpp"
@@ -158,16 +159,10 @@ switch_network read_slurm_yaml(const std::string& path, const read_options& opti
 // True if the first key is `topology`: of the file, or of the first item of its list.
 bool is_slurm_yaml(const source_start& start) {
     if (!start.is_file) return false;
-    constexpr std::string_view blanks = " \t\r\n";
     std::string_view text = start.text;
-    while (text.starts_with('#') || text.starts_with("---")) {
-        text.remove_prefix(std::min(text.find('\n'), text.size()));
-        text.remove_prefix(std::min(text.find_first_not_of(blanks), text.size()));
-    }
-    if (text.starts_with('-')) {
-        text.remove_prefix(1);
-        text.remove_prefix(std::min(text.find_first_not_of(blanks), text.size()));
-    }
+    while (text.starts_with('#') || text.starts_with("---"))
+        text = without_leading_blanks(text.substr(std::min(text.find('\n'), text.size())));
+    if (text.starts_with('-')) text = without_leading_blanks(text.substr(1));
     return text.starts_with("topology:");
 }
 

@@ -1,5 +1,3 @@
-#include "topology/formats/synthetic.hpp"
-
 #include <charconv>
 #include <cstdint>
 #include <string_view>
@@ -58,8 +56,7 @@ std::string with_threads(const std::string& description, const std::string& bare
     return has_them ? description : description + " pu:1";
 }
 
-}  // namespace
-
+// Returns the machine of a one-line description in hwloc's notation, "package:2 core:4". @throws input_error
 hardware synthetic_hardware(const std::string& description) {
     const std::string bare = without_attributes(description);
     check_counts(description, bare);
@@ -71,6 +68,8 @@ hardware synthetic_hardware(const std::string& description) {
                           "there are in one of the type before, as in \"package:2 core:4\"");
     return hardware_of(m.get());
 }
+
+}  // namespace
 
 topology_format synthetic_format() {
     return {.name = "synthetic",

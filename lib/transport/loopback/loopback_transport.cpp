@@ -1,5 +1,7 @@
 #include "transport/loopback/loopback_transport.hpp"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -15,7 +17,7 @@
 
 #include "base/index.hpp"
 #include "base/wire.hpp"
-#include "transport/loopback/thread_regions.hpp"
+#include "transport/shared_region.hpp"
 
 namespace terrace::detail {
 
@@ -73,6 +75,38 @@ struct loopback_world::state {
 };
 
 namespace {
+
+using part = std::shared_ptr<std::byte>;
+
+// Mapped, since pages that nobody touches then cost nothing. Null where there is no memory.
+part map_part(std::size_t bytes) {
+    void* pages = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED) return nullptr;
+    return {static_cast<std::byte*>(pages), [bytes](std::byte* p) { munmap(p, bytes); }};
+}
+
+// Memory of this process, for ranks that are its threads. A part lives as long as any rank that knows of it.
+class thread_regions final : public region_source {
+public:
+    using region_source::share;
+    std::optional<shared_region> share(team& ranks, std::span<const int> sharers, std::size_t bytes,
+                                       std::size_t /*at_once*/) override {
+        const part own = map_part(bytes);
+        const part* at_own = &own;
+        std::vector<const part*> all(at(ranks.size()));
+        ranks.gather_all(&at_own, all.data(), sizeof at_own);
+        const bool everywhere = std::all_of(all.begin(), all.end(), [](const part* p) { return *p != nullptr; });
+        auto keep = std::make_shared<std::vector<part>>();
+        shared_region region{.bytes = bytes, .parts = {}, .keep = keep};
+        for (const int r : sharers) {
+            keep->push_back(*all[at(r)]);
+            region.parts.push_back(keep->back().get());
+        }
+        ranks.gather_all(&at_own, all.data(), sizeof at_own);  // all have looked at `own` now
+        if (!everywhere) return std::nullopt;
+        return region;
+    }
+};
 
 using state = loopback_world::state;
 

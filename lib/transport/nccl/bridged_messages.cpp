@@ -1,13 +1,253 @@
 #include "transport/nccl/bridged_messages.hpp"
 
 #include <algorithm>
+#include <span>
 #include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/index.hpp"
 #include "base/partition.hpp"
 #include "transport/nccl/nccl_comms.hpp"
 
 namespace terrace::detail {
+
+namespace {
+
+constexpr int pieces_in_flight = 8;                         // of each queue and direction
+constexpr std::size_t direct_piece = std::size_t{4} << 20;  // [bytes]; an adapter takes long ones from a device
+constexpr std::chrono::seconds grace{1};                    // for peers to take what is on its way when all is given up
+
+// Compares as the device does, across the wrap of the numbers.
+bool reached(std::uint32_t& counter, std::uint32_t number) noexcept {
+    const std::uint32_t now = std::atomic_ref(counter).load(std::memory_order_acquire);
+    return static_cast<std::int32_t>(now - number) >= 0;
+}
+
+}  // namespace
+
+mpi_bridge::mpi_bridge(connection by, const std::vector<counters*>& counts, bool direct, std::vector<int> callers_rank,
+                       std::function<void()> at_start)
+    : by_(std::move(by.net)),
+      net_(by_->connect(by.ranks, 2 * pieces_in_flight * static_cast<int>(counts.size()))),
+      piece_(direct ? direct_piece : by_->traits().segment),
+      callers_rank_(std::move(callers_rank)),
+      numbers_(counts.size()) {
+    int slot = 0;
+    for (counters* c : counts) {
+        queue_state& l = queues_.emplace_back(queue_state{c, {}, {}, {}});
+        for (std::vector<int>* free : {&l.in, &l.out})
+            for (int i = 0; i < pieces_in_flight; ++i) free->push_back(slot++);
+    }
+    message_of_.resize(at(slot));
+    thread_ = std::jthread([this, begin = std::move(at_start)](const std::stop_token& stop) {
+        begin();
+        run(stop);
+    });
+}
+
+mpi_bridge::~mpi_bridge() { stop(); }
+
+bool mpi_bridge::stop() noexcept {
+    if (thread_.joinable()) {
+        thread_.request_stop();
+        thread_.join();
+    }
+    if (!over_ && (given_up_ || in_flight_ > 0 || net_->fault())) let_go();
+    return still_used_;
+}
+
+// ---- batches come in ------------------------------------------------------------------------------------------------
+
+void mpi_bridge::open(int queue, std::string_view stage) {
+    {
+        const std::lock_guard lock(guard_);
+        if (!spare_.empty()) open_.splice(open_.end(), spare_, spare_.begin());
+    }
+    if (open_.empty()) open_.emplace_back();
+    batch& p = open_.front();
+    for (direction* d : {&p.in, &p.out}) {
+        d->all.clear();
+        d->next = 0;
+        d->piece = 0;
+    }
+    p.stage = stage;
+    p.queue = queue;
+    p.begun = false;
+}
+
+void mpi_bridge::send(int peer, const std::byte* from, std::size_t bytes) {
+    open_.front().out.all.push_back({peer, const_cast<std::byte*>(from), bytes, 0});
+}
+
+void mpi_bridge::recv(int peer, std::byte* to, std::size_t bytes) {
+    open_.front().in.all.push_back({peer, to, bytes, 0});
+}
+
+std::uint32_t mpi_bridge::close() {
+    batch& p = open_.front();
+    const std::uint32_t number = p.number = ++numbers_[at(p.queue)];
+    {
+        const std::lock_guard lock(guard_);
+        fresh_.splice(fresh_.end(), open_);
+    }
+    there_.notify_one();
+    return number;
+}
+
+// ---- and go out -----------------------------------------------------------------------------------------------------
+
+void mpi_bridge::run(const std::stop_token& stop) {
+    for (waiter w; take_over(stop);)
+        if (w.should_yield(look(), by_->traits().spin_limit)) net_->idle();
+}
+
+// Takes over new batches and gives delivered ones back. Returns false at the end.
+bool mpi_bridge::take_over(const std::stop_token& stop) {
+    std::unique_lock lock(guard_);
+    there_.wait(lock, stop, [this] { return !over_ && (under_way_ > 0 || !fresh_.empty() || given_up_); });
+    if (stop.stop_requested()) return false;
+    const std::lock_guard working(working_);
+    for (; !fresh_.empty(); ++under_way_) {
+        std::list<batch>& waiting = queues_[at(fresh_.front().queue)].batches;
+        waiting.splice(waiting.end(), fresh_, fresh_.begin());
+    }
+    under_way_ -= delivered_.size();
+    spare_.splice(spare_.end(), delivered_);
+    return true;
+}
+
+bool mpi_bridge::look() {
+    const std::lock_guard lock(working_);
+    if (given_up_) return wind_up();
+    if (fault_) return false;
+    bool moved = false;
+    for (queue_state& l : queues_) moved |= begin(l);
+    moved |= move_along();
+    for (queue_state& l : queues_) {
+        if (l.batches.empty() || !l.batches.front().begun) continue;
+        if (l.batches.front().in.left + l.batches.front().out.left == 0) deliver(l);
+    }
+    if (const std::optional<transport_fault>& f = net_->fault()) {
+        fault_ = f;
+        for (const queue_state& l : queues_)
+            if (!l.batches.empty() && l.batches.front().begun) {
+                fault_->message += "; " + waits_of(l.batches.front());
+                break;
+            }
+    }
+    return moved;
+}
+
+// Begins the first batch of a queue once its stream allows it, and starts as many of its pieces as there are slots.
+bool mpi_bridge::begin(queue_state& l) {
+    if (l.batches.empty()) return false;
+    batch& p = l.batches.front();
+    const bool begins = !p.begun && reached(l.at->ready, p.number);
+    if (begins)
+        for (direction* d : {&p.in, &p.out}) {
+            for (message& m : d->all) m.left = pieces(m);
+            d->left = d->all.size();
+        }
+    p.begun |= begins;
+    if (p.begun) {
+        start(p, p.in, l.in);
+        start(p, p.out, l.out);
+    }
+    return begins;
+}
+
+void mpi_bridge::start(batch& p, direction& d, std::vector<int>& slots) {
+    while (d.next < d.all.size() && !slots.empty()) {
+        const message& m = d.all[d.next];
+        const int n = pieces(m);
+        const range part = partition({0, static_cast<std::int64_t>(m.bytes)}, n, d.piece);
+        std::byte* from = m.at + part.begin;
+        const auto bytes = static_cast<std::size_t>(part.count());
+        const int slot = slots.back();
+        slots.pop_back();
+        message_of_[at(slot)] = d.next;
+        ++in_flight_;
+        if (&d == &p.in) net_->recv(slot, m.peer, p.queue, from, bytes);
+        else net_->send(slot, m.peer, p.queue, from, bytes);
+        if (++d.piece == n) ++d.next, d.piece = 0;
+    }
+}
+
+// Moves messages in flight along.
+bool mpi_bridge::move_along() {
+    const std::span<const int> through = net_->poll();
+    in_flight_ -= through.size();
+    for (const int slot : through) complete(slot);
+    return !through.empty();
+}
+
+void mpi_bridge::complete(int slot) {
+    queue_state& l = queues_[at(slot / (2 * pieces_in_flight))];
+    batch& p = l.batches.front();
+    const bool in = slot / pieces_in_flight % 2 == 0;
+    direction& d = in ? p.in : p.out;
+    (in ? l.in : l.out).push_back(slot);
+    if (--d.all[message_of_[at(slot)]].left == 0) --d.left;
+}
+
+void mpi_bridge::deliver(queue_state& l) {
+    std::atomic_ref(l.at->delivered).store(l.batches.front().number, std::memory_order_release);
+    delivered_.splice(delivered_.end(), l.batches, l.batches.begin());
+}
+
+int mpi_bridge::pieces(const message& m) const noexcept {
+    return static_cast<int>(std::max<std::size_t>(div_ceil(m.bytes, piece_), 1));
+}
+
+// ---- the end --------------------------------------------------------------------------------------------------------
+
+void mpi_bridge::give_up() noexcept {
+    {
+        const std::scoped_lock lock(guard_, working_);
+        given_up_ = clock::now();
+    }
+    there_.notify_one();
+}
+
+// Streams that go on overwrite what is being sent: peers that are waiting get it first, unchanged.
+bool mpi_bridge::wind_up() {
+    const bool moved = !net_->fault() && move_along();
+    const bool sending = std::any_of(queues_.begin(), queues_.end(),
+                                     [](const queue_state& l) { return l.out.size() < pieces_in_flight; });
+    if (!sending || net_->fault() || clock::now() - *given_up_ > grace) let_go();
+    return moved;
+}
+
+void mpi_bridge::let_go() noexcept {
+    over_ = true;
+    still_used_ = !net_->abandon();
+    for (std::size_t q = 0; q < queues_.size(); ++q)
+        std::atomic_ref(queues_[q].at->delivered).store(numbers_[q], std::memory_order_release);
+}
+
+std::optional<transport_fault> mpi_bridge::fault() const {
+    const std::lock_guard lock(working_);
+    return fault_;
+}
+
+std::string mpi_bridge::awaited() const {
+    const std::lock_guard lock(working_);
+    for (const queue_state& l : queues_)
+        if (!l.batches.empty() && l.batches.front().begun) return waits_of(l.batches.front());
+    return {};
+}
+
+std::string mpi_bridge::waits_of(const batch& p) const {
+    std::vector<int> ranks;
+    for (const direction* d : {&p.in, &p.out})
+        for (const message& m : d->all)
+            if (m.left > 0) ranks.push_back(callers_rank_[at(m.peer)]);
+    std::sort(ranks.begin(), ranks.end());
+    ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+    return fmt::format("stage {} waits for rank {}", p.stage, fmt::join(ranks, ", "));
+}
 
 bridged_messages::bridged_messages(connection& host, device_queues& on, int queues,
                                    const std::vector<int>& callers_rank)

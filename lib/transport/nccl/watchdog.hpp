@@ -1,9 +1,11 @@
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 namespace terrace::detail {
 
@@ -18,13 +20,23 @@ public:
     };
 
     /// @param guard must outlive this
-    watchdog(std::mutex& guard, duty d);
+    watchdog(std::mutex& guard, duty d)
+        : guard_(guard), duty_(std::move(d)), thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
     /// Tells it that there may be work.
     void wake() noexcept { wake_.notify_one(); }
 
 private:
-    void run(const std::stop_token& stop);
+    void run(const std::stop_token& stop) {
+        constexpr auto interval = std::chrono::milliseconds(10);
+        std::unique_lock lock(guard_);
+        duty_.start();
+        while (!stop.stop_requested()) {
+            if (!wake_.wait(lock, stop, duty_.has_work)) return;
+            wake_.wait_for(lock, stop, interval, [] { return false; });
+            duty_.look();
+        }
+    }
 
     std::mutex& guard_;
     const duty duty_;

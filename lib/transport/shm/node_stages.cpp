@@ -6,14 +6,47 @@
 
 #include <algorithm>
 #include <climits>
+#include <cstring>
 #include <ctime>
 
-#include "base/copy.hpp"
+#ifdef __SSE2__
+#    include <emmintrin.h>
+#endif
+
 #include "base/partition.hpp"
 
 namespace terrace::detail {
 
 namespace {
+
+// memcpy. One that streams writes past the caches, for what nobody reads soon; nobody is to be told that it is there
+// before end_streams().
+void copy(void* to, const void* from, std::size_t bytes, bool streams) noexcept {
+#ifdef __SSE2__
+    constexpr std::size_t line = 64;
+    auto* dst = static_cast<std::byte*>(to);
+    const auto* src = static_cast<const std::byte*>(from);
+    const std::size_t head = (line - reinterpret_cast<std::uintptr_t>(to) % line) % line;
+    if (streams && bytes > head + line) {
+        std::memcpy(dst, src, head);
+        std::size_t at = head;
+        for (; at + line <= bytes; at += line)
+            for (std::size_t i = at; i < at + line; i += sizeof(__m128i))
+                _mm_stream_si128(reinterpret_cast<__m128i*>(dst + i),
+                                 _mm_loadu_si128(reinterpret_cast<const __m128i*>(src + i)));
+        std::memcpy(dst + at, src + at, bytes - at);
+        return;
+    }
+#endif
+    std::memcpy(to, from, bytes);
+}
+
+// Orders all that copies have streamed before all that is written after this.
+void end_streams() noexcept {
+#ifdef __SSE2__
+    _mm_sfence();
+#endif
+}
 
 constexpr std::size_t tile_bytes = 8192;  // of a sum that is copied to peers while the first-level cache holds it
 

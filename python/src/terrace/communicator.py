@@ -6,11 +6,10 @@ from ctypes import byref, c_char_p, c_double, c_void_p
 from typing import Any, Callable, cast
 
 from terrace._buffers import AnyBuffer, buffer_of
-from terrace._c10d_store import C10dStore
 from terrace._collectives import Collectives, same_type
 from terrace._library import CReceived, lib, made_by
 from terrace._requests import Received, ReceiveRequest, Request
-from terrace._stores import Store, store_struct
+from terrace._stores import C10dStore, Store, store_struct
 from terrace._windows import Window
 from terrace.reductions import ELEMENT_TYPES, number_of
 from terrace.settings import AnyPlan, Options, plan_of

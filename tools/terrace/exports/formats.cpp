@@ -99,7 +99,7 @@ const export_format* find_format(const fs::path& out) {
     const std::string& text = file.text;
     std::string_view first = text;  // what is not blank and not "#!/bin/sh"
     if (first.starts_with("#!")) first.remove_prefix(std::min(first.size(), first.find('\n')));
-    first.remove_prefix(std::min(first.size(), first.find_first_not_of(" \t\r\n")));
+    first = without_leading_blanks(first);
     const bool is_marked = first.starts_with('{') || first.starts_with('<');
     const auto found = std::ranges::find_if(formats, [&](const export_format& f) {
         if (!f.ending.empty()) return !exists && is_file(call_file(f, out, 0));
@@ -154,8 +154,7 @@ std::int64_t file_line::integer(const named_text& file, std::string_view digits,
 std::vector<file_line> lines_of(const named_text& file) {
     std::vector<file_line> all;
     for_each_line(file.text, [&](std::string_view line, int number) {
-        line.remove_prefix(std::min(line.size(), line.find_first_not_of(" \t\r")));
-        line = line.substr(0, line.find_last_not_of(" \t\r") + 1);
+        line = trimmed(line);
         if (!line.empty() && line[0] != '#') all.push_back({line, number});
     });
     return all;

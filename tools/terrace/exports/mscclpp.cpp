@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <deque>
 #include <limits>
 #include <map>
@@ -19,6 +18,7 @@
 #include <terrace/error.hpp>
 
 #include "base/index.hpp"
+#include "base/text_parts.hpp"
 #include "schedule/lane_code.hpp"
 #include "tools/terrace/exports/formats.hpp"
 #include "topology/formats/json_file.hpp"
@@ -371,13 +371,10 @@ public:
     }
     std::vector<value> items(const char* key) const { return has(key) ? at(key).items() : std::vector<value>{}; }
     std::int64_t number(std::int64_t least, std::int64_t most) const {
-        std::int64_t found = 0;
-        const char* end = of_->text.data() + of_->text.size();
-        const auto read = std::from_chars(of_->text.data(), end, found);
-        if (of_->what != json_value::kind::number || read.ec != std::errc{} || read.ptr != end || found < least ||
-            found > most)
+        const auto found = as_number<std::int64_t>(of_->text);
+        if (of_->what != json_value::kind::number || !found || *found < least || *found > most)
             fail(fmt::format("no whole number from {} to {}", least, most));
-        return found;
+        return *found;
     }
     std::string text() const { return of_->what == json_value::kind::text ? of_->text : (fail("no text"), ""); }
     bool flag() const {

@@ -14,18 +14,13 @@
 #include "base/index.hpp"
 #include "base/partition.hpp"
 #include "base/text_parts.hpp"
+#include "tools/common/spelling.hpp"
 #include "tools/terrace/exports/formats.hpp"
 #include "topology/formats/xml_file.hpp"
 
 namespace terrace::detail {
 
 namespace {
-
-std::string xml_escaped(std::string_view text) {
-    std::string out;
-    for (const char c : text) out += c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '"' ? "&quot;" : std::string(1, c);
-    return out;
-}
 
 // Zones within zones, one per domain. A zone has a router, in a zone of its own, by which it is reached. A node with
 // NICs is reached from outside by another router, which is behind the NICs: a rank's messages to it pass the rank's
@@ -39,7 +34,7 @@ public:
             "<?xml version=\"1.0\"?>\n<!DOCTYPE platform SYSTEM "
             "\"https://simgrid.org/simgrid.dtd\">\n"
             "<!-- {}: ranks are the hosts rank0 to rank{}; made by terrace export. -->\n<platform version=\"4.1\">\n",
-            xml_escaped(name), machine_.ranks() - 1);
+            in_markup(name), machine_.ranks() - 1);
         if (machine_.has_torus()) torus();
         else zone(machine_.depth() - 1, 0, 1);
         return std::move(out_) + "</platform>\n";

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
-#include <charconv>
 #include <limits>
 #include <map>
 #include <string>
@@ -16,6 +14,7 @@
 #include <terrace/error.hpp>
 
 #include "base/index.hpp"
+#include "base/letters.hpp"
 #include "base/text_parts.hpp"
 #include "machine/level_yaml.hpp"
 #include "tools/terrace/exports/formats.hpp"
@@ -96,8 +95,6 @@ library_choices all_choices(const hierarchy& machine, int library_algorithm::*nu
 
 constexpr std::array<std::string_view, 3> greek{"alpha", "beta", "gamma"};  // of MPICH's compositions
 
-char lower(char upper) { return static_cast<char>(std::tolower(static_cast<unsigned char>(upper))); }
-
 constexpr std::string_view mpich_names =
     " allgather allgatherv allreduce alltoall alltoallv alltoallw barrier bcast exscan gather gatherv reduce"
     " reduce_scatter reduce_scatter_block scan scatter scatterv ";
@@ -132,7 +129,7 @@ bool is_composition(std::string_view key, std::string_view collective) {
     const std::size_t there = key.find(middle);
     if (!key.starts_with(begin) || there == key.npos) return false;
     std::string name(key.substr(begin.size(), there - begin.size()));
-    if (!name.empty()) name[0] = lower(name[0]);
+    if (!name.empty()) name[0] = in_lower_case(name[0]);
     const int known = is_one_of(" allreduce bcast reduce ", name) ? 3 : is_one_of(" barrier scan ", name) ? 2 : 1;
     return name == collective &&
            std::ranges::count(greek.begin(), greek.begin() + known, key.substr(there + middle.size())) > 0;
@@ -144,9 +141,8 @@ bool is_selector(std::string_view key) {
     if (end == key.npos || found == std::end(selectors)) return false;
     const std::string_view value = key.substr(std::min(key.size(), key.find_first_not_of("=<", end)));
     if (key[end] == '=') return is_one_of(found->words, value);
-    int bound = 0;  // MPICH reads an int
-    return found->bounds && value.find_first_not_of("0123456789") == value.npos &&
-           std::from_chars(value.data(), value.data() + value.size(), bound).ec == std::errc{};
+    // MPICH reads an int.
+    return found->bounds && value.find_first_not_of("0123456789") == value.npos && as_number<int>(value);
 }
 
 // True if one of the choices is that of each call. MPICH itself has choices for collectives that a file lacks.
@@ -312,7 +308,7 @@ std::string mpich_compositions_text(int ranks, const library_choices& of_collect
         if (of == of_collectives.end()) continue;
         const std::vector<library_choice>& choices = of->second;
         std::string name(c.mpich);
-        name[0] = lower(name[0]);
+        name[0] = in_lower_case(name[0]);
         const auto composition = [&](int number) {
             return json{{fmt::format("composition=MPIDI_{}_intra_composition_{}", c.mpich, greek[at(number - 1)]),
                          json::object()}};

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <span>
 #include <string>
 
@@ -30,12 +29,5 @@ nlohmann::ordered_json results_part(const std::string& file, const nlohmann::ord
 
 /// A part's tables as text. Ends with a newline.
 std::string results_text(const nlohmann::ordered_json& part);
-
-/// Returns what the statistics in a directory say of who is late, as facts and tables for results_part.
-/// @throws input_error
-nlohmann::ordered_json lateness_json(const std::filesystem::path& directory);
-
-/// One page of HTML with all that it needs inside: styles, scripts and data. It loads nothing.
-std::string page_of_parts(const nlohmann::ordered_json& parts);
 
 }  // namespace terrace::detail

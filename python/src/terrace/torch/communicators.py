@@ -10,8 +10,8 @@ from typing import Any, Sequence
 import torch.distributed as dist
 
 from terrace import _planning
-from terrace._c10d_store import C10dStore
 from terrace._errors import error, usage_error
+from terrace._stores import C10dStore
 from terrace.communicator import Communicator, create
 from terrace.settings import AnyPlan, Options, Plan, plan_of
 

@@ -8,8 +8,8 @@ from typing import Any, Sequence
 
 import torch.distributed as dist
 
-from terrace._c10d_store import C10dStore
 from terrace._errors import rank_failed_error
+from terrace._stores import C10dStore
 from terrace.communicator import Communicator, create
 from terrace.settings import Options, Plan
 from terrace.torch.failures import survivors

@@ -4,6 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "bench/measure/world.hpp"
+
 namespace terrace::detail::bench {
 
 /// Returns the processor time of all threads of this process so far [s].
@@ -24,5 +26,10 @@ std::optional<processor_time> processor_time_now();
 /// if no tick lies between.
 std::optional<double> steal_time_part(const std::optional<processor_time>& before,
                                       const std::optional<processor_time>& after);
+
+/// Bytes that this rank adds up in a second, piece by piece as messages arrive [B/s]. Not collective.
+double reduction_rate();
+/// The least of all ranks while all of them add up [B/s]. Collective.
+double shared_reduction_rate(const world& w);
 
 }  // namespace terrace::detail::bench

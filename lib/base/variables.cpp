@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <ranges>
 
 #include <fmt/format.h>
 
@@ -36,7 +35,8 @@ void apply_variables(std::span<const variable> all, std::span<const std::string>
 
 std::vector<std::string> unknown_variables(std::span<const std::string> environment, std::string_view beginning,
                                            std::span<const variable> known, std::string_view but) {
-    const auto ends = known | std::views::transform([&](const variable& v) { return v.name.substr(beginning.size()); });
+    std::vector<std::string_view> ends;
+    for (const variable& v : known) ends.push_back(v.name.substr(beginning.size()));
     std::vector<std::string> lines;
     for (const std::string& entry : environment) {
         const std::string_view name = std::string_view(entry).substr(0, entry.find('='));

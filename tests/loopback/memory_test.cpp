@@ -128,7 +128,7 @@ TEST(memory, may_be_kept_by_nobody) {
                 std::vector<request> requests;
                 for (int round = 0; round < 2; ++round) {
                     for (int n = 0; n < calls; ++n) {
-                        const auto own = static_cast<std::size_t>(100 * n + 7);
+                        const std::size_t own = 100 * static_cast<std::size_t>(n) + 7;
                         given[static_cast<std::size_t>(n)].assign(own, n + comm.rank());
                         got[static_cast<std::size_t>(n)].assign(2 * own, -1);
                         requests.push_back(
@@ -137,7 +137,7 @@ TEST(memory, may_be_kept_by_nobody) {
                     for (request& r : requests) r.wait();
                     requests.clear();
                     for (int n = 0; n < calls; ++n) {
-                        std::vector<int> due(static_cast<std::size_t>(100 * n + 7), n);
+                        std::vector<int> due(100 * static_cast<std::size_t>(n) + 7, n);
                         due.resize(2 * due.size(), n + 1);
                         EXPECT_EQ(got[static_cast<std::size_t>(n)], due) << n;
                     }
@@ -155,7 +155,7 @@ TEST(memory, that_is_not_there_is_named) {
     getrlimit(RLIMIT_AS, &before);
     loopback::run(plan_in(0), [&](communicator& comm) {
         // Nobody reads or writes these: there is no memory to begin with.
-        float* const nowhere = reinterpret_cast<float*>(std::uintptr_t{1} << 40);
+        float* const nowhere = reinterpret_cast<float*>(std::uintptr_t{1} << 40);  // NOLINT(performance-no-int-to-ptr)
         comm.barrier();
         if (comm.rank() == 0) {
             rlimit now = before;

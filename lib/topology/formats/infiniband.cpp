@@ -237,7 +237,7 @@ private:
 
     // Groups of two and more parts each: what links between tiers join (the fat trees of a Dragonfly+), or leaves with
     // links of their own, where both have a neighbour in common, or more links than others (the groups of a dragonfly).
-    std::optional<disjoint_sets> find_groups(int tier, disjoint_sets whole) {
+    std::optional<disjoint_sets> find_groups(int tier, const disjoint_sets& whole) {
         std::map<int, std::map<int, double>> direct;  // links between two parts [B/s]
         each_link(tier, [&](int a, int b, double rate) {
             a = sets_.find(a), b = sets_.find(b);

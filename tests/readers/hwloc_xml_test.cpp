@@ -215,7 +215,8 @@ TEST(hwloc_xml, consoles_by_makers_of_gpus_are_noted) {
 TEST(hwloc_xml, functions_are_of_one_adapter) {
     const auto adapter = [](const std::string& functions) {
         return R"(<object type="Bridge" bridge_type="0-1" depth="0" bridge_pci="0000:[00-10]">)"
-               R"(<object type="Bridge" bridge_type="1-1" depth="1" bridge_pci="0000:[03-03]" pci_busid="0000:00:01.0" )"
+               R"(<object type="Bridge" bridge_type="1-1" depth="1" bridge_pci="0000:[03-03]" )"
+               R"(pci_busid="0000:00:01.0" )"
                R"(pci_type="0604 [8086:2030] [0000:0000] 00" pci_link_speed="15.75">)" +
                functions + "</object></object>";
     };

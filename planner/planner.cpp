@@ -1,6 +1,7 @@
 #include "planner/planner.hpp"
 
 #include <algorithm>
+#include <map>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -17,6 +18,9 @@ namespace terrace::detail {
 
 namespace {
 
+// Collectives of one family move the same, so that it is counted once. The family that takes the longest is 0.
+std::size_t family_of(collective what) { return row_of(what).exchange ? 1 : row_of(what).has_root() ? 2 : 0; }
+
 // A plan whose rules are made of all candidates of each collective.
 template <class Rules>
 plan_data plan_with(const std::string& name, const hierarchy& machine, Rules&& rules) {
@@ -24,22 +28,20 @@ plan_data plan_with(const std::string& name, const hierarchy& machine, Rules&& r
     r.name = name;
     r.made_by = fmt::format("terrace {}", version());
     r.machine = machine;
-    pricer prices(machine);
-    std::vector<std::pair<collective, std::vector<priced_candidate>>> found;
-    for (const collective what : all_collectives) {
-        found.emplace_back(what, search(prices, what));
-        r.rules[what];
-    }
-    // Those that take the longest first, so that cores are through at about one time.
-    const auto key = [](collective what) {
-        return std::tuple(row_of(what).has_root(), !row_of(what).exchange, !row_of(what).blocks);
-    };
-    std::stable_sort(found.begin(), found.end(),
-                     [&](const auto& a, const auto& b) { return key(a.first) < key(b.first); });
-    for_each_on_all_cores(found.size(), [&](std::size_t i) {
-        const auto& [what, list] = found[i];
-        r.rules.at(what) = rules(list, what);
+    std::map<collective, std::vector<priced_candidate>> found;
+    for (const collective what : all_collectives) found[what], r.rules[what];
+    for_each_on_all_cores(3, [&](std::size_t family) {
+        pricer prices(machine);
+        for (auto& [what, list] : found)
+            if (family_of(what) == family) list = search(prices, what);
     });
+    // Those that take the longest first, so that cores are through at about one time.
+    std::vector order(all_collectives.begin(), all_collectives.end());
+    std::ranges::stable_sort(order, {}, [](collective what) {
+        return std::tuple(row_of(what).has_root(), !row_of(what).exchange, !row_of(what).blocks);
+    });
+    for_each_on_all_cores(order.size(),
+                          [&](std::size_t i) { r.rules.at(order[i]) = rules(found.at(order[i]), order[i]); });
     return finished(std::move(r));
 }
 

@@ -4,9 +4,11 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
+#include "base/quiet_task.hpp"
 #include "planner/choose.hpp"
 
 namespace terrace::detail {
@@ -40,39 +42,48 @@ private:
     std::map<std::pair<collective, std::int64_t>, choice> best_;
 };
 
-// What a changed figure does to a plan, whose rules are priced with and without that.
-sensitivity compared(const plan_data& plan, std::optional<collective> of, rule_times& assumed, rule_times& changed,
-                     bool gains) {
-    sensitivity s;
-    for (const auto& [what, rules] : plan.rules) {
-        if (of && *of != what) continue;
-        for (const rule& r : rules) {
-            const double before = assumed.own(r, what), after = changed.own(r, what);
-            if (before <= 0 || after <= 0) continue;  // one rank alone
-            const double time = after / before;
-            if (std::max(time, 1 / time) > s.change()) s.time = time, s.time_of = what, s.time_at = r.at;
-            if (!gains) continue;
-            const choice& now = changed.best(r.at, what);
-            const double gain = (after / now.how.time) / (before / assumed.best(r.at, what).how.time);
-            if (gain > s.gain && now.what->what.stages != r.stages)
-                s.gain = gain, s.gain_of = what, s.gain_at = r.at, s.choice = now.what->what.stages;
-        }
+// A rule of the plan, with the assumed figures.
+struct assumed_rule {
+    const rule* what;
+    collective of;
+    double time;
+    double of_best;  // its time beside that of the best candidate; 1 where gains are not looked for
+};
+
+// Finds what a changed figure does to rules.
+void compare(std::span<const assumed_rule> rules, const hierarchy& machine, bool gains, sensitivity& s) {
+    rule_times changed(with_figure(machine, s.of, s.factor));
+    for (const auto& [r, of, before, of_best] : rules) {
+        const double after = changed.own(*r, of);
+        if (before <= 0 || after <= 0) continue;  // one rank alone
+        const double time = after / before;
+        if (std::max(time, 1 / time) > s.change()) s.time = time, s.time_of = of, s.time_at = r->at;
+        if (!gains) continue;
+        const choice& now = changed.best(r->at, of);
+        const double gain = after / now.how.time / of_best;
+        if (gain > s.gain && now.what->what.stages != r->stages)
+            s.gain = gain, s.gain_of = of, s.gain_at = r->at, s.choice = now.what->what.stages;
     }
-    return s;
 }
 
 }  // namespace
 
 std::vector<sensitivity> sensitivities(const plan_data& plan, bool gains, std::optional<collective> of) {
-    rule_times assumed(plan.machine);
     std::vector<sensitivity> all;
     for (const figure& f : figures_of(plan.machine))
-        for (const double factor : {0.5, 2.0}) {
-            if (!f.assumed || (!gains && f.is_time() != (factor > 1))) continue;
-            rule_times changed(with_figure(plan.machine, f, factor));
-            sensitivity& s = all.emplace_back(compared(plan, of, assumed, changed, gains));
-            s.of = f, s.factor = factor;
+        for (const double factor : {0.5, 2.0})
+            if (f.assumed && (gains || f.is_time() == (factor > 1))) all.push_back({.of = f, .factor = factor});
+    if (all.empty()) return all;
+    rule_times assumed(plan.machine);
+    std::vector<assumed_rule> rules;
+    for (const auto& [what, list] : plan.rules) {
+        if (of && *of != what) continue;
+        for (const rule& r : list) {
+            const double time = assumed.own(r, what);
+            rules.push_back({&r, what, time, gains ? time / assumed.best(r.at, what).how.time : 1});
         }
+    }
+    for_each_on_all_cores(all.size(), [&](std::size_t i) { compare(rules, plan.machine, gains, all[i]); });
     std::ranges::stable_sort(all, std::greater(), &sensitivity::change);
     return all;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <tuple>
 #include <utility>
 
 #include "planner/policy.hpp"
@@ -35,11 +36,18 @@ std::vector<choice> for_trials(const hierarchy& machine, std::span<const priced_
     return found;
 }
 
-// Of those whose times are as good as equal, the one that occupies processors the least.
+// Of those whose times are as good as equal, the one that occupies processors the least. Of long vectors one whose
+// ranks send the fewest messages at once comes first: flows that meet on a link share it less evenly than in
+// simulations (docs/measurements/random-clusters.md).
 const choice& best_of(const std::vector<choice>& open, std::int64_t bytes) {
-    const double most = std::ranges::min(open, {}, &choice::time).time() * policy.equal;
-    const auto effort = [&](const choice& c) { return c.what->cost.effort(static_cast<double>(bytes), c.how.chunk); };
-    const auto key = [&](const choice& c) { return c.time() > most ? std::pair(1, 0.0) : std::pair(0, effort(c)); };
+    const bool is_long = bytes > policy.largest_uncut;
+    const double least = std::ranges::min(open, {}, &choice::time).time();
+    const double most = least * (is_long ? policy.worth_it : policy.equal);
+    const auto key = [&](const choice& c) {
+        const price& cost = c.what->cost;
+        return std::tuple(c.time() > most, is_long ? cost.sent_at_once() : 0,
+                          cost.effort(static_cast<double>(bytes), c.how.chunk));
+    };
     return *std::ranges::min_element(open, {}, key);
 }
 
@@ -58,9 +66,10 @@ std::vector<rule> rules_of(const hierarchy& machine, const std::vector<choice>& 
     return rules;
 }
 
-// Returns the candidate that is the fastest by simulation. What a lower bound excludes is not simulated. What has a
-// higher price than one that is too long to simulate is left out: nothing says that it is faster.
-choice fastest(trials& tried, std::vector<choice> open, std::int64_t bytes) {
+// Returns the candidate that is the fastest by simulation. What a lower bound excludes is not simulated. Where one is
+// too long to simulate, those with higher prices are left out, since nothing says that they are faster; and the
+// candidate of the size before is taken if its price is as good as the lowest.
+choice fastest(trials& tried, std::vector<choice> open, std::int64_t bytes, const priced_candidate* before) {
     if (open.size() == 1) return open.front();
     constexpr double endless = std::numeric_limits<double>::infinity();
     double most = endless, dearest = endless;  // what is slower, or costs more, is not chosen
@@ -74,6 +83,9 @@ choice fastest(trials& tried, std::vector<choice> open, std::int64_t bytes) {
         simulated.push_back(c);
         most = std::min(most, *time * policy.equal);
     }
+    const auto same = std::ranges::find(open, before, &choice::what);
+    if (same != open.end() && same->how.time >= dearest && same->how.time <= open.front().how.time * policy.equal)
+        return *same;
     std::erase_if(simulated, [&](const choice& c) { return c.how.time > dearest; });
     return best_of(simulated.empty() ? open : simulated, bytes);
 }
@@ -86,7 +98,8 @@ std::vector<rule> make_rules(const hierarchy& machine, std::span<const priced_ca
     for (std::size_t i = 0; i < policy.sizes(); ++i) {
         const std::int64_t bytes = policy.size(i);
         tried.begin_size();
-        by_size.push_back(fastest(tried, for_trials(machine, list, bytes), bytes));
+        const priced_candidate* before = by_size.empty() ? nullptr : by_size.back().what;
+        by_size.push_back(fastest(tried, for_trials(machine, list, bytes), bytes, before));
     }
     return rules_of(machine, by_size);
 }

@@ -16,6 +16,7 @@ price::price(const link_rows& rows, const samples& ranks, collective what, std::
     for (const double weight : ranks.weights()) ranks_ += weight;
     for (const leg& each : legs_) {
         network_part_ = std::max(network_part_, each.load->network_part * each.part);
+        sent_at_once_ = std::max(sent_at_once_, each.load->sent_at_once);
         largest_part_ = std::max(largest_part_, each.load->largest_part * each.part);
     }
     find_startups();

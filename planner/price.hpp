@@ -80,6 +80,8 @@ public:
     double network_part() const noexcept { return network_part_; }
     double largest_part() const noexcept { return largest_part_; }
     bool crosses_network() const noexcept { return network_part_ > 0; }
+    /// Messages between nodes that a rank sends at once, at most.
+    int sent_at_once() const noexcept { return sent_at_once_; }
 
 private:
     void find_startups();
@@ -100,6 +102,7 @@ private:
     std::vector<std::vector<int>> busiest_;
     double ranks_ = 0;
     double network_part_ = 0, largest_part_ = 0;
+    int sent_at_once_ = 0;
 };
 
 }  // namespace terrace::detail

@@ -32,7 +32,8 @@ public:
           now_(sums.now),
           all_(sums.all),
           loads_(phase.ranks.count()),
-          memory_(phase.ranks.count()) {
+          memory_(phase.ranks.count()),
+          sent_now_(phase.ranks.count()) {
         for (const level& l : machine_.levels) {
             const device_rates r = rates_on(l);
             slowness_.push_back(l.bandwidth / r.bandwidth);
@@ -257,7 +258,10 @@ private:
         const int sample = phase_.ranks.of(rank);
         if (sample == samples::none) return;
         made_.in_memory &= through_memory(machine_, level);
-        if (between_nodes(level_at(level).medium)) made_.network_part = std::max(made_.network_part, part);
+        if (between_nodes(level_at(level).medium)) {
+            made_.network_part = std::max(made_.network_part, part);
+            if (sends) made_.sent_at_once = std::max(made_.sent_at_once, ++sent_now_[at(sample)]);
+        }
         processor_load& load = loads_[at(sample)];
         add(sends ? load.sent : load.received, messages(part, level, times));
         memory_[at(sample)] += part * times * copy_time(level);
@@ -310,6 +314,7 @@ private:
             now_[at(link)] = 0;
         }
         touched_.clear();
+        std::ranges::fill(sent_now_, 0);
         return busiest;
     }
 
@@ -507,6 +512,7 @@ private:
     // Of the step at hand.
     std::vector<end_use> sends_, receives_;  // by position
     std::vector<int> busy_;
+    std::vector<int> sent_now_;  // messages between nodes, by sample
 };
 
 }  // namespace

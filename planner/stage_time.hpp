@@ -81,6 +81,7 @@ struct phase_load {
     bool in_memory = true;      ///< processors move all data themselves: links and processors are busy at once
     bool side_by_side = false;  ///< several rings: while one is on the wire, processors work for others
     double network_part = 0;    ///< the largest message between nodes
+    int sent_at_once = 0;       ///< messages between nodes that a rank sends in one step, at most
     double largest_part = 0;    ///< the largest message
 };
 

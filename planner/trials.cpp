@@ -44,7 +44,8 @@ std::optional<double> trials::time(const priced_candidate& c, const tuning& how,
     if (chunks <= some) return run(c, how, bytes, most);
     const auto half = run(c, how, some / 2 * how.chunk, most);
     if (!half || std::isinf(*half)) return half;
-    const double later = static_cast<double>(chunks - some) / static_cast<double>(some - some / 2);
+    const double later =
+        static_cast<double>(bytes - some * how.chunk) / static_cast<double>((some - some / 2) * how.chunk);
     const auto first = run(c, how, some * how.chunk, (most + later * *half) / (1 + later));
     if (!first) return {};
     return *first + later * (*first - *half);

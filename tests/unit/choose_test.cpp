@@ -11,7 +11,9 @@
 #include "plan/plan_yaml.hpp"
 #include "planner/planner.hpp"
 #include "planner/policy.hpp"
+#include "planner/pricer.hpp"
 #include "planner/simulate/simulate.hpp"
+#include "planner/trials.hpp"
 #include "planner/tuning.hpp"
 #include "support/planner_machines.hpp"
 
@@ -190,6 +192,41 @@ TEST(make_plan, is_within_two_percent_of_the_best_candidate) {
                     << to_string(what) << " of " << bytes << ": " << describe(h, r.stages) << ", not "
                     << describe(h, best.what.stages);
             }
+}
+
+// Where shares and algorithms are as fast in simulations, ranks send to one other at a time.
+TEST(make_plan, has_ranks_send_long_vectors_to_few_at_once) {
+    const hierarchy h = machine(tree({{2, 3, 2, 2}, {4}}));
+    const plan_data plan = make_plan("x", h);
+    const auto sent_at_once = [&](const std::vector<stage>& stages) {
+        return pricer(h).price_stages(stages, collective::allreduce).sent_at_once();
+    };
+    for (const std::int64_t bytes : {1 * mib, 4 * mib, 64 * mib}) {
+        const rule& chosen = plan.choose(collective::allreduce, bytes);
+        EXPECT_EQ(sent_at_once(chosen.stages), 1) << describe(h, chosen.stages);
+        const auto time = [&](const rule& r) { return simulate(h, r, collective::allreduce, bytes).time; };
+        const auto as_fast = [&](const ranked& c) {
+            return sent_at_once(c.what.stages) > 1 && time(c.how) < time(chosen) * policy.worth_it;
+        };
+        EXPECT_TRUE(std::ranges::any_of(rank_candidates(h, bytes), as_fast)) << bytes;
+    }
+}
+
+// A vector whose last chunk is shorter than the others takes as long as simulated whole.
+TEST(make_plan, simulates_long_vectors_to_their_last_byte) {
+    const hierarchy h = machine(tree({{2, 3, 2, 2}, {4}}));
+    const plan_data plan = plan_by_place("x", h, 0);
+    for (const std::int64_t bytes : {4 * mib, 8 * mib, 16 * mib})
+        for (const rule& r : plan.rules.at(collective::allreduce)) {
+            if (r.chunk == 0) continue;
+            trials tried(h, false);
+            tried.begin_size();
+            const candidate c{"mixed", r.stages};
+            const priced_candidate priced{c, pricer(h).price_stages(r.stages, collective::allreduce)};
+            const auto time = tried.time(priced, tuning{r.lanes, r.chunk, 0, 0}, bytes, 1e9);
+            ASSERT_TRUE(time);
+            EXPECT_NEAR(*time / simulate(h, r, collective::allreduce, bytes).time, 1, 0.01) << bytes;
+        }
 }
 
 TEST(make_plan, covers_all_sizes_in_few_rules) {

@@ -95,8 +95,8 @@ void print_candidates(const plan_data& plan, collective what, const rule& chosen
     }
     if (!listed) add("->", "-", at_size, "the plan");
     say("candidates ({}), each with its best lanes and chunk; -> is the plan's, with the plan's own lanes and chunk.\n"
-        "Of the cheapest ones the planner chooses the fastest in simulations; among those within 2 %, what costs the\n"
-        "processors least.\n{}\n",
+        "Of the cheapest ones the planner chooses the fastest in simulations; among those as fast, what sends to the\n"
+        "fewest at once (from 128 KiB on), then what costs the processors least.\n{}\n",
         all.size(), rows.text());
 }
 

@@ -60,7 +60,8 @@ class Starts(Command):
         done = subprocess.run([launcher, *words, "sh", "-c", "echo ${OMPI_COMM_WORLD_RANK-$PMI_RANK} $(hostname)"],
                               cwd=self.directory, env=ENVIRONMENT, text=True, stdin=subprocess.DEVNULL, timeout=60,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        self.assertEqual(sorted(done.stdout.splitlines()), [f"{rank} {host}" for rank, host in enumerate(HOSTS)])
+        lines = [line for line in done.stdout.splitlines() if "setpgid" not in line]  # now and then
+        self.assertEqual(sorted(lines), [f"{rank} {host}" for rank, host in enumerate(HOSTS)])
 
     def test_mpich(self):
         self.start("mpiexec.mpich", "-launcher", "rsh", "-launcher-exec", self.directory / "ssh", "-n", "5", "-f",

@@ -19,6 +19,7 @@ namespace terrace::detail {
 namespace {
 
 // Collectives of one family move the same, so that it is counted once. The family that takes the longest is 0.
+constexpr std::size_t families = 3;
 std::size_t family_of(collective what) { return row_of(what).exchange ? 1 : row_of(what).has_root() ? 2 : 0; }
 
 // A plan whose rules are made of all candidates of each collective.
@@ -30,7 +31,7 @@ plan_data plan_with(const std::string& name, const hierarchy& machine, Rules&& r
     r.machine = machine;
     std::map<collective, std::vector<priced_candidate>> found;
     for (const collective what : all_collectives) found[what], r.rules[what];
-    for_each_on_all_cores(3, [&](std::size_t family) {
+    for_each_on_all_cores(families, [&](std::size_t family) {
         pricer prices(machine);
         for (auto& [what, list] : found)
             if (family_of(what) == family) list = search(prices, what);

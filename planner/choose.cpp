@@ -36,17 +36,14 @@ std::vector<choice> for_trials(const hierarchy& machine, std::span<const priced_
     return found;
 }
 
-// Of those whose times are as good as equal, the one that occupies processors the least. Of long vectors one whose
-// ranks send the fewest messages at once comes first: flows that meet on a link share it less evenly than in
-// simulations (docs/measurements/random-clusters.md).
+// Of those that are nearly as fast as the fastest, the one whose ranks send the fewest messages at once, since flows
+// that meet on a link share it less evenly than in simulations (docs/measurements/random-clusters.md); of these the one
+// that occupies processors the least.
 const choice& best_of(const std::vector<choice>& open, std::int64_t bytes) {
-    const bool is_long = bytes > policy.largest_uncut;
-    const double least = std::ranges::min(open, {}, &choice::time).time();
-    const double most = least * (is_long ? policy.worth_it : policy.equal);
+    const double most = std::ranges::min(open, {}, &choice::time).time() * policy.worth_it;
     const auto key = [&](const choice& c) {
         const price& cost = c.what->cost;
-        return std::tuple(c.time() > most, is_long ? cost.sent_at_once() : 0,
-                          cost.effort(static_cast<double>(bytes), c.how.chunk));
+        return std::tuple(c.time() > most, cost.sent_at_once(), cost.effort(static_cast<double>(bytes), c.how.chunk));
     };
     return *std::ranges::min_element(open, {}, key);
 }

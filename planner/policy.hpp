@@ -78,8 +78,8 @@ struct planner_policy {
     /// Counted and not timed, so that a machine has one plan (docs/measurements/planning.md). Each size may use such a
     /// part of what the smaller ones have left.
     std::int64_t most_simulated = 320'000, parts_of_work = 4;
-    /// Rounds of all lanes that are simulated: later chunks cost what the later half of these cost.
-    int simulated_rounds = 4;
+    /// Chunks that are simulated, and at least two for each lane: later ones cost what the later half of these cost.
+    int simulated_chunks = 16;
 
     // ---- samples (planner/samples, schedule/group_messages) ----
 

@@ -31,6 +31,7 @@ public:
           has_levels_alone_(machine_.nics.empty() && std::ranges::none_of(machine_.levels, &level::ring)),
           now_(sums.now),
           all_(sums.all),
+          headers_(sums.headers),
           loads_(phase.ranks.count()),
           memory_(phase.ranks.count()),
           sent_now_(phase.ranks.count()) {
@@ -43,7 +44,7 @@ public:
     void count(const moving_domain& domain) {
         held_startups_.clear();
         held_wire_.clear();
-        startups_ = wire_ = path_parts_ = 0;
+        startups_ = wire_ = header_time_ = path_parts_ = 0;
         path_.clear();
         path_memory_ = 0;
         const moving_group& first = domain.front();
@@ -182,6 +183,7 @@ private:
             if (laps) startups_ = s.latency;
             else startups_ += startups;
             wire_ += busiest * s.times;
+            header_time_ += most_headers_ * s.times;
             if (is_one_step) s.at_once = 1, s.together = s.largest;
             add_to_path(s);
             for (cursor& c : open)
@@ -229,12 +231,16 @@ private:
                 if (level_at(l).ring || std::exchange(last, child) == child) continue;
                 const int m = before(machine_.shape.first_rank(l - 1, child + 1)) -
                               before(machine_.shape.first_rank(l - 1, child));
-                double leaving = 0;
-                for (const group_message& each : messages)
-                    leaving += each.part * (m - std::max(0, m - each.to) - std::max(0, m + each.to - n));
+                double leaving = 0, headers = 0;
+                for (const group_message& each : messages) {
+                    const int leave = m - std::max(0, m - each.to) - std::max(0, m + each.to - n);
+                    leaving += each.part * leave;
+                    headers += header_at(l) * leave;
+                }
+                const double alike = like(g, position, l, true);
                 for (const bool inward : {false, true})
-                    load_link(phase_.rows.link(l, child, inward), l,
-                              leaving * g.part * ratio_ * like(g, position, l, true));
+                    load_link(phase_.rows.link(l, child, inward), l, leaving * g.part * ratio_ * alike,
+                              headers * alike);
             }
     }
 
@@ -277,7 +283,8 @@ private:
             if (g.how.circulant && phase_.rows.is_level(row) && !ring) return;
             // Where few positions speak for all, each of their links carries what all pass on around the ring.
             if (!which.to && ring) link = hops++ == 0 ? first_hop = link : first_hop;
-            load_link(link, row, part * like(g, at_end ? to : from, row, which.from && which.to));
+            const double alike = like(g, at_end ? to : from, row, which.from && which.to);
+            load_link(link, row, part * alike, header_at(top) * alike);
         });
     }
     // Returns for how many members of groups like this one a member stands that use a link of a row together: of the
@@ -290,20 +297,22 @@ private:
         const double ratio = phase_.ranks.share_of_link(at(m.sample), row) / m.ranks_like;
         return std::max(std::min(1.0, g.like), g.like * (alone ? std::min(1.0, ratio) : ratio));
     }
-    void load_link(int link, int row, double part) {
+    void load_link(int link, int row, double part, double headers) {
         if (part == 0) return;
         if (now_[at(link)] == 0) touched_.push_back({link, row});
         now_[at(link)] += part;
+        headers_[at(link)] += headers;
     }
+    double header_at(int l) const { return default_rates(level_at(l).medium).header; }
 
     // Time of a byte on a link [s].
     double time_on(int link, int row) const {
         return slowness_[at(phase_.rows.level(row))] / phase_.rows.rate_of(link, row);
     }
 
-    // Returns the time on the busiest link of a step, which it ends [s/B].
+    // Returns the time on the busiest link of a step, which it ends [s/B]. Sets the longest time that headers take.
     double end_step(int times) {
-        double busiest = 0;
+        double busiest = most_headers_ = 0;
         row_times_.assign(at(phase_.rows.count()), 0);
         for (const auto& [link, row] : touched_) {
             const double time = now_[at(link)] * time_on(link, row);
@@ -311,6 +320,7 @@ private:
             row_times_[at(row)] = std::max(row_times_[at(row)], time);
             if (all_[at(link)] == 0) touched_ever_.push_back(link);
             all_[at(link)] += now_[at(link)] * times;
+            most_headers_ = std::max(most_headers_, std::exchange(headers_[at(link)], 0) * time_on(link, row));
             now_[at(link)] = 0;
         }
         touched_.clear();
@@ -369,12 +379,13 @@ private:
                 for (int row = phase_.rows.nic_row(); row < phase_.rows.count(); ++row)
                     wire = std::max(wire, row_times_[at(row)]);
             if (hops[at(l)] == 0) continue;
-            ring_hop hop{.latency = rates_on(level_at(l)).step,
-                         .wire = wire,
-                         .message = messages(s.largest, l, 1),
-                         .memory = s.largest * handling_time(l),
-                         .count = hops[at(l)],
-                         .within = {}};
+            ring_hop hop{
+                .latency = rates_on(level_at(l)).step + header_at(l) * slowness_[at(l)] / level_at(l).bandwidth,
+                .wire = wire,
+                .message = messages(s.largest, l, 1),
+                .memory = s.largest * handling_time(l),
+                .count = hops[at(l)],
+                .within = {}};
             for (const std::vector<int>& of : inside) hop.within.push_back(of[at(l)]);
             made_.lap.push_back(std::move(hop));
         }
@@ -456,7 +467,7 @@ private:
             phase_.rows.for_each_link(g.who.rank(m.from), g.who.rank(m.to), [&](int link, int row, bool at_end) {
                 if ((!phase_.rows.is_level(row) && in_nodes) || (all.shared && carried[at(link)])) return;
                 if (all.shared) carried[at(link)] = true;
-                load_link(link, row, m.part * g.part * like(g, at_end ? m.to : m.from, row, true));
+                load_link(link, row, m.part * g.part * like(g, at_end ? m.to : m.from, row, true), 0);
             });
     }
 
@@ -481,6 +492,7 @@ private:
         };
         made_.startups = std::max(made_.startups, startups_);
         made_.wire = std::max(made_.wire, wire_);
+        made_.headers = std::max(made_.headers, header_time_);
         made_.held_startups = std::max(made_.held_startups, most(startups_, held_startups_));
         made_.held_wire = std::max(made_.held_wire, most(wire_, held_wire_));
         if (path_parts_ <= longest_path_) return;
@@ -495,6 +507,7 @@ private:
     std::vector<double> slowness_;              // by level: rate in the cluster file / rate for this stage's data
     bool has_levels_alone_;                     // neither NICs nor rings
     std::vector<double>&now_, &all_;            // vectors through each link, in the step and altogether
+    std::vector<double>& headers_;              // of the step, through each link [B]
     std::vector<std::pair<int, int>> touched_;  // links that the step uses, and their rows
     std::vector<int> touched_ever_;             // links that any step uses
     std::vector<double> row_times_;             // of the busiest link of each row in the step [s/B]
@@ -505,11 +518,12 @@ private:
     std::size_t longest_ring_ = 1;  // positions of the ring whose lap it is
     // Of the domain at hand.
     bool adds_ = false;
-    double startups_ = 0, wire_ = 0, path_parts_ = 0, path_memory_ = 0;
+    double startups_ = 0, wire_ = 0, header_time_ = 0, path_parts_ = 0, path_memory_ = 0;
     std::vector<message_load> path_;
     std::vector<int> sampled_;                       // positions that have samples, or all
     std::vector<double> held_startups_, held_wire_;  // by position; empty: all take part in everything
     // Of the step at hand.
+    double most_headers_ = 0;                // on a link [s]
     std::vector<end_use> sends_, receives_;  // by position
     std::vector<int> busy_;
     std::vector<int> sent_now_;  // messages between nodes, by sample

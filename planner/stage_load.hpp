@@ -30,12 +30,13 @@ struct moving_group {
 /// Groups that run side by side and do not wait for those of other domains.
 using moving_domain = std::vector<moving_group>;
 
-/// Memory in which vectors through links are added up, by link: all 0 between two phases.
+/// Memory in which what passes links is added up, by link: all 0 between two phases.
 struct link_sums {
-    std::vector<double> now, all;  ///< in a step, and altogether
+    std::vector<double> now, all;  ///< vectors, in a step and altogether
+    std::vector<double> headers;   ///< in a step [B]
 
     explicit link_sums(const link_rows& rows)
-        : now(static_cast<std::size_t>(rows.links())), all(static_cast<std::size_t>(rows.links())) {}
+        : now(static_cast<std::size_t>(rows.links())), all(now.size()), headers(now.size()) {}
 };
 
 /// One direction of one stage: what its groups move, and by what.

@@ -98,7 +98,9 @@ double rank_time(const phase_load& p, double bytes) {
 double wire_time(const phase_load& p, double bytes) { return std::max(p.wire * bytes, p.in_turn * bytes - p.overlap); }
 
 double step_time(const phase_load& p, double bytes) {
-    return p.startups + together(p, wire_time(p, bytes), rank_time(p, bytes));
+    const double wire = wire_time(p, bytes), processor = rank_time(p, bytes), at_once = std::max(1, p.sent_at_once);
+    return p.startups + std::max(together(p, wire + p.headers / at_once, processor),
+                                 together(p, wire + p.headers, processor / at_once));
 }
 
 double lap_time(const phase_load& p, double bytes) {

@@ -66,6 +66,7 @@ struct link_use {
 struct phase_load {
     double startups = 0;                      ///< latencies that wait for one another [s]
     double wire = 0;                          ///< of the busiest link in each step, summed [s/B]
+    double headers = 0;                       ///< of messages on the link that has the most in each step, summed [s]
     std::vector<ring_hop> lap;                ///< of a part around a ring over several levels; empty: no such ring
     double held_startups = 0, held_wire = 0;  ///< those of steps in which one rank takes part, at most
     double in_turn = 0;                 ///< what a rank sends over links of a torus, one message after the other [s/B]
@@ -113,7 +114,8 @@ double rank_time(const phase_load& p, double bytes);
 double wire_time(const phase_load& p, double bytes);
 
 /// Steps that all ranks do together: startups, wire and processor. Wire and processor add up, or overlap where
-/// processors move the data themselves.
+/// processors move the data themselves. Of messages that a rank sends at once, the header of one is on the link while
+/// the processor works for the next: the longer of the two counts for all, the other one for one message.
 double step_time(const phase_load& p, double bytes);
 
 /// One part around a ring over several levels: sum over hops of latency, wire, o and memory. Over some hops in a row,

@@ -40,7 +40,7 @@ trials::trials(const hierarchy& machine, bool reproducible)
 
 std::optional<double> trials::time(const priced_candidate& c, const tuning& how, std::int64_t bytes, double most) {
     const std::int64_t chunks = how.chunk == 0 ? 1 : div_ceil(bytes, how.chunk);
-    const std::int64_t some = std::int64_t{policy.simulated_rounds} * how.lanes;
+    const std::int64_t some = std::max(policy.simulated_chunks, 2 * how.lanes);
     if (chunks <= some) return run(c, how, bytes, most);
     const auto half = run(c, how, some / 2 * how.chunk, most);
     if (!half || std::isinf(*half)) return half;

@@ -22,7 +22,7 @@ public:
     explicit trials(const hierarchy& machine, bool reproducible = false);
 
     /// Returns the time of a call [s], infinite if it is longer than `most`, or nothing where a simulation would be too
-    /// long. Of many chunks the first ones are simulated (planner_policy::simulated_rounds), and each of the others
+    /// long. Of many chunks the first ones are simulated (planner_policy::simulated_chunks), and each of the others
     /// costs as much as one of the later of these.
     std::optional<double> time(const priced_candidate& c, const tuning& how, std::int64_t bytes,
                                double most = std::numeric_limits<double>::infinity());

@@ -10,9 +10,10 @@ import re
 from running import Failure
 
 MAX_BIT_RATE = 5e9  # beyond this the machine's own TCP stack is the limit, not the shaper
-# Links up to this rate, with this bucket [bytes], carry what their rate says though ranks share few cores, and let next
-# to nothing pass at once: docs/reference/emulation.md has the figures.
-FILLED_BIT_RATE, BUCKET = 100e6, 16 << 10
+# Links up to this rate carry what it says though ranks share few cores: what a link lost while its sender waited for a
+# core, up to so many bytes, it catches up with at PEAK times its rate. A second bucket lets a packet pass at once, and
+# next to nothing else. docs/reference/emulation.md has the figures.
+FILLED_BIT_RATE, BUCKET, PEAK, PEAK_BUCKET = 100e6, 16 << 10, 1.1, 2 << 10
 # No packet is lost, as in networks with flow control: the queue of a shaper holds the windows of 32 connections. Linux'
 # own windows of some MiB are half a second of such a link.
 WINDOW, QUEUE = 128 << 10, 4 << 20  # [bytes]
@@ -22,7 +23,8 @@ ALL_ADDRESSES = "10.64.0.0/10"  # of all interfaces of all nodes
 
 def shaper(device, bits):
     """The queue of a device that has a link's rate, as `tc qdisc` takes it."""
-    return f"dev {device} root handle 1: tbf rate {bits}bit burst {BUCKET} limit {QUEUE}"
+    return (f"dev {device} root handle 1: tbf rate {bits}bit burst {BUCKET} peakrate {round(PEAK * bits)}bit "
+            f"mtu {PEAK_BUCKET} limit {QUEUE}")
 
 
 # ---- the machine ---------------------------------------------------------------------------------------------------

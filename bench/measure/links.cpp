@@ -19,6 +19,7 @@
 #include "bench/measure/processors.hpp"
 #include "bench/report/figures.hpp"
 #include "machine/hierarchy_yaml.hpp"
+#include "machine/rates.hpp"
 #include "tools/common/table.hpp"
 
 namespace terrace::detail::bench {
@@ -159,8 +160,12 @@ hierarchy calibrated(hierarchy machine, const measured_machine& m) {
         const double bandwidth = in_node ? all.bandwidth : std::max(all.bandwidth, pair.bandwidth);
         for (double& rate : link.rates) rate *= bandwidth / link.bandwidth;
         link.bandwidth = bandwidth;
-        link.latency = std::max(0.0, pair.half_round_trip - pair.overhead);
-        link.overhead = all.overhead;
+        // Short messages in a stream wait for each other's headers on a network's link: a message that comes alone
+        // costs its ends no more than half of its way.
+        const double alone = std::min(pair.overhead, pair.half_round_trip / 2);
+        const double header = default_rates(link.medium).header / bandwidth;
+        link.overhead = in_node ? all.overhead : alone;
+        link.latency = std::max(0.0, pair.half_round_trip - alone - header);
         link.bandwidth_assumed = link.latency_assumed = link.overhead_assumed = false;
         link = normalised(std::move(link));
     }
@@ -188,7 +193,7 @@ std::string links_text(const hierarchy& before, const measured_machine& m, const
     rows.add({"rank", "reduction", text(before.processors.reduction), text(m.reduction_alone), text(m.reduction),
               text(after.processors.reduction)});
     return rows.text() +
-           "latency: measured is half a round trip of 8 bytes; new is what its overhead leaves of it.\n"
+           "latency: measured is half a round trip of 8 bytes; new is what its overhead and its header leave of it.\n"
            "reduction: of one rank, of all at once.\n";
 }
 

@@ -46,7 +46,8 @@ measured_machine measure_machine(const world& w, const hierarchy& machine, const
                                  progress& shown);
 
 /// The machine with what was measured in place of what its file said. A message costs half a round trip in all, of
-/// which the cost model charges the overhead apart: that of all pairs, since ranks of a node may share cores.
+/// which the cost model charges the header and the overhead apart: inside a node that of all pairs, which share its
+/// memory.
 hierarchy calibrated(hierarchy machine, const measured_machine& m);
 
 /// The figures beside those of the file, for people.

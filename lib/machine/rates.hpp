@@ -4,11 +4,12 @@
 
 namespace terrace::detail {
 
-/// The one table of rates for what a file does not say, per fabric; documented in docs/reference/topology-files.md.
+/// The one table of rates, per fabric, for what a file does not say; documented in docs/reference/topology-files.md.
 struct rates {
     double bandwidth;  // [B/s]
     double latency;    // [s]
     double overhead;   // [s]
+    double header;     // of a message, with the acknowledgement of one that comes the other way [B]; no file says it
 };
 rates default_rates(fabric f) noexcept;
 /// Returns a level with these rates, all assumed.

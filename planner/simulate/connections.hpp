@@ -9,6 +9,7 @@
 
 #include "base/index.hpp"
 #include "machine/devices.hpp"
+#include "machine/rates.hpp"
 #include "planner/simulate/events.hpp"
 #include "planner/simulate/flows.hpp"
 
@@ -40,6 +41,7 @@ public:
         double latency = 0;      ///< [s]
         double overhead = 0;     ///< [s] of a processor at each end
         int copies = 0;          ///< times that a processor at each end reads or writes a byte
+        double header = 0;       ///< of a message [B]
     };
 
     /// Returns the number of the connection.
@@ -49,7 +51,12 @@ public:
             const int l = machine_.shape.common_level(from, to);
             const level& met = machine_.levels[at(l)];
             connection& c = all_.emplace_back();
-            c.ends = {from, to, met.latency, met.overhead, through_memory(machine_, l) ? 2 : 0};
+            c.ends = {from,
+                      to,
+                      met.latency,
+                      met.overhead,
+                      through_memory(machine_, l) ? 2 : 0,
+                      default_rates(met.medium).header};
             c.lanes.resize(at(lanes_));
             flows_.add(loads_.path(from, to));
         }
@@ -70,7 +77,7 @@ public:
     void enqueue(int number, const segment& s) {
         connection& c = all_[at(number)];
         c.waiting.push_back(s);
-        if (c.waiting.size() == 1) flows_.begin(number, s.bytes, events_.now());
+        if (c.waiting.size() == 1) begin(number, s);
     }
     /// Follows event::passed_links. Returns the segment that has passed all links; nothing if it needs longer by now.
     std::optional<segment> take_passed(int number, double event_time) {
@@ -85,7 +92,7 @@ public:
         const segment s = c.waiting.front();
         c.waiting.erase(c.waiting.begin());
         flows_.end(number, events_.now());
-        if (!c.waiting.empty()) flows_.begin(number, c.waiting.front().bytes, events_.now());
+        if (!c.waiting.empty()) begin(number, c.waiting.front());
         return s;
     }
 
@@ -130,6 +137,9 @@ private:
         double event_at = no_event;  // when an event looks whether it has passed
     };
 
+    void begin(int number, const segment& s) {
+        flows_.begin(number, s.bytes, all_[at(number)].ends.header, events_.now());
+    }
     void add_event(int number, connection& c) {
         c.event_at = c.end;
         events_.add({.time = c.end, .what = event::passed_links, .subject = number});

@@ -32,9 +32,10 @@ int flows::add(std::span<const int> links) {
     return static_cast<int>(flows_.size()) - 1;
 }
 
-void flows::begin(int id, double bytes, double now) {
+void flows::begin(int id, double bytes, double headers, double now) {
     flow& f = flows_[at(id)];
-    f.left = bytes;
+    f.left = bytes + headers;
+    f.payload = headers > 0 ? bytes / f.left : 1;
     f.since = now;
     f.changed = true;
     touched_.push_back(id);
@@ -54,7 +55,7 @@ void flows::begin(int id, double bytes, double now) {
 
 void flows::end(int id, double now) {
     flow& f = flows_[at(id)];
-    for (const place& p : path(f)) loads_.add(p.link, f.since, now, f.left);
+    for (const place& p : path(f)) loads_.add(p.link, f.since, now, f.left * f.payload);
     f.since = now;
     f.left = 0;
     touched_.push_back(id);  // another transfer may follow at once
@@ -80,7 +81,7 @@ void flows::leave(int id) {
 void flows::settle(flow& f, double now) {
     if (now > f.since && f.rate > 0) {
         const double bytes = std::min(f.left, f.rate * (now - f.since));
-        for (const place& p : path(f)) loads_.add(p.link, f.since, now, bytes);
+        for (const place& p : path(f)) loads_.add(p.link, f.since, now, bytes * f.payload);
         f.left -= bytes;
     }
     f.since = now;

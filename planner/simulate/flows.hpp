@@ -21,8 +21,8 @@ public:
 
     /// Adds a flow over some links, which carries nothing yet. Returns its number.
     int add(std::span<const int> links);
-    /// Begins a transfer. The flow must carry nothing.
-    void begin(int flow, double bytes, double now);
+    /// Begins a transfer, whose headers take so many more bytes of the links. The flow must carry nothing.
+    void begin(int flow, double bytes, double headers, double now);
     /// Ends the transfer of a flow whose bytes have all arrived. begin() may follow at once.
     void end(int flow, double now);
 
@@ -47,6 +47,7 @@ private:
         double most = std::numeric_limits<double>::infinity();  // rate of its slowest link [B/s]
         double rate = 0, share = 0;                             // now, and after the sharing in progress [B/s]
         double left = 0, since = 0;                             // bytes that are left, and the time that is true of
+        double payload = 1;                                     // part of the bytes that are no headers
     };
     struct place {
         int link = 0;

@@ -25,7 +25,7 @@ hierarchy two_nodes() { return machine(tree::uniform(std::vector{4, 2})); }
 hierarchy two_racks() { return machine(tree::uniform(std::vector{3, 2, 2})); }
 hierarchy uneven() { return machine(tree({{4, 2, 3, 3, 1}, {2, 3}, {2}})); }
 hierarchy network(int ranks) {
-    return {{link("net", fabric::ethernet, 1e9, 10e-6, 2e-6)}, tree::uniform(std::vector{ranks})};
+    return {{link("net", fabric::infiniband, 1e9, 10e-6, 2e-6)}, tree::uniform(std::vector{ranks})};
 }
 
 hierarchy free_network(tree shape, double overhead) {

@@ -16,7 +16,7 @@ std::vector<double> ends(const hierarchy& h, const std::vector<std::tuple<int, i
     link_loads loads(h);
     flows f(loads);
     std::vector<double> end(begun.size()), due(begun.size());
-    for (const auto& [from, to, bytes] : begun) f.begin(f.add(loads.path(from, to)), bytes, 0);
+    for (const auto& [from, to, bytes] : begun) f.begin(f.add(loads.path(from, to)), bytes, 0, 0);
     double now = 0;
     for (std::size_t left = begun.size(); left > 0; --left) {
         f.share(now, [&](int flow, double when) { due[static_cast<std::size_t>(flow)] = when; });
@@ -27,6 +27,20 @@ std::vector<double> ends(const hierarchy& h, const std::vector<std::tuple<int, i
         f.end(static_cast<int>(next), now);
     }
     return end;
+}
+
+TEST(flows, headers_take_time_and_are_no_bytes_of_the_vector) {
+    const hierarchy h = free_network(tree::uniform(std::vector{2, 3}));
+    link_loads loads(h);
+    flows f(loads);
+    const std::vector<int> path = loads.path(0, 2);
+    f.begin(f.add(path), 1e6, 0.5e6, 0);
+    double end = 0;
+    f.share(0, [&](int, double when) { end = when; });
+    EXPECT_NEAR(end, 3e-3, 1e-12);
+    f.end(0, end);
+    const std::vector<link_load> made = loads.take();
+    for (const int link : path) EXPECT_NEAR(made[static_cast<std::size_t>(link)].bytes, 1e6, 1e-3);
 }
 
 TEST(flows, share_a_link_and_take_what_others_leave) {

@@ -56,7 +56,7 @@ const std::vector<number> numbers{{"smallest_size", scale<&planner_policy::small
                                   {"most_trials", scale<&planner_policy::most_trials>},
                                   {"most_simulated", scale<&planner_policy::most_simulated>},
                                   {"parts_of_work", scale<&planner_policy::parts_of_work>},
-                                  {"simulated_rounds", scale<&planner_policy::simulated_rounds>},
+                                  {"simulated_chunks", scale<&planner_policy::simulated_chunks>},
                                   {"told_apart", scale<&planner_policy::told_apart>},
                                   {"large_group", scale<&planner_policy::large_group>},
                                   {"largest_group", scale<&planner_policy::largest_group>}};

@@ -82,6 +82,7 @@ TEST(connections, have_the_start_up_of_the_level_where_their_ranks_meet) {
     EXPECT_EQ(far.latency, 20e-6);
     EXPECT_EQ(far.overhead, 3e-6);
     EXPECT_EQ(far.copies, 0);
+    EXPECT_EQ(far.header, default_rates(fabric::ethernet).header);
     EXPECT_EQ(f.net.between(0, 1), f.net.between(0, 1));
     EXPECT_NE(f.net.between(0, 1), f.net.between(1, 0));
     EXPECT_LT(f.net.ends_of(f.net.over(0)).to, 0);
@@ -93,9 +94,10 @@ TEST(connections, carry_one_segment_at_a_time_in_order) {
     f.net.enqueue(number, {{0, 0}, 7, 1e6});
     f.net.enqueue(number, {{0, 1}, 8, 1e6});
     EXPECT_EQ(f.passed(number).instruction, 7u);
-    EXPECT_NEAR(f.events.now(), 2e-3, 1e-9);
+    const double header = f.net.ends_of(number).header / 0.5e9;
+    EXPECT_NEAR(f.events.now(), 2e-3 + header, 1e-9);
     EXPECT_EQ(f.passed(number).instruction, 8u);
-    EXPECT_NEAR(f.events.now(), 4e-3, 1e-9);
+    EXPECT_NEAR(f.events.now(), 4e-3 + 2 * header, 1e-9);
 }
 
 TEST(connections, events_of_a_faster_past_are_void) {
@@ -105,7 +107,7 @@ TEST(connections, events_of_a_faster_past_are_void) {
     f.net.share_links();
     f.net.enqueue(second, {{1, 0}, 2, 1e6});  // the two share the link between the pairs
     EXPECT_EQ(f.passed(first).instruction, 1u);
-    EXPECT_NEAR(f.events.now(), 4e-3, 1e-9);
+    EXPECT_NEAR(f.events.now(), 4e-3 + 2 * f.net.ends_of(first).header / 0.5e9, 1e-9);
 }
 
 TEST(connections, a_segment_is_received_when_it_has_arrived_and_is_expected) {

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "machine/rates.hpp"
 #include "planner/available.hpp"
 #include "planner/planner.hpp"
 #include "planner/simulate/simulate.hpp"
@@ -14,7 +15,7 @@ namespace terrace::detail::test::simulated_prices_test {
 namespace {
 
 TEST(simulate, one_stage_takes_what_the_formula_says) {
-    const double alpha = 10e-6, beta = 1e-9;
+    const double alpha = 10e-6, beta = 1e-9, header = default_rates(fabric::ethernet).header;
     for (const int p : {2, 3, 8}) {
         const hierarchy h = free_network(tree::uniform(std::vector{p}));
         const std::int64_t bytes = p * 16 * kib;
@@ -22,10 +23,11 @@ TEST(simulate, one_stage_takes_what_the_formula_says) {
         const auto time = [&](mode how, const char* by) {
             return simulate(h, rule_of({{{0}, p, how, by}}), collective::allreduce, bytes).time;
         };
-        EXPECT_NEAR(time(mode::scatter, "ring"), 2 * (q - 1) * (alpha + n / q * beta), 1e-9) << p;
-        EXPECT_NEAR(time(mode::scatter, "direct"), 2 * (alpha + (q - 1) / q * n * beta), 1e-9) << p;
+        EXPECT_NEAR(time(mode::scatter, "ring"), 2 * (q - 1) * (alpha + (n / q + header) * beta), 1e-9) << p;
+        EXPECT_NEAR(time(mode::scatter, "direct"), 2 * (alpha + (q - 1) * (n / q + header) * beta), 1e-9) << p;
         if (p != 8) continue;
-        EXPECT_NEAR(time(mode::replicate, "doubling"), 3 * (alpha + n * beta), 1e-9);
+        // Messages of three segments.
+        EXPECT_NEAR(time(mode::replicate, "doubling"), 3 * (alpha + (n + 3 * header) * beta), 1e-9);
     }
 }
 
@@ -112,9 +114,10 @@ TEST(simulate, rings_pay_each_hop_once) {
     hierarchy h = free_network(tree::uniform(std::vector{4, 3, 2}));
     h.levels[1].latency = 50e-6, h.levels[2].latency = 200e-6;
     const std::vector<stage> flat{{{0, 1, 2}, 24, mode::scatter, "ring"}};
-    const double lap = 18 * 10e-6 + 4 * 50e-6 + 2 * 200e-6 - 10e-6;
+    const double header = default_rates(fabric::ethernet).header * 1e-9;
+    const double lap = 18 * 10e-6 + 4 * 50e-6 + 2 * 200e-6 - 10e-6 + (18 + 4 * 2 + 2 * 3 - 1) * header;
     EXPECT_NEAR(predict(h, flat, 24, 1, 0, collective::allreduce).time, 2 * lap, 1e-6);
-    const double large = 2 * (200e-6 + 23 / 24.0 * 240 * mib * 3e-9);
+    const double large = 2 * (200e-6 + 23 / 24.0 * 240 * mib * 3e-9 + 23 * 3 * header);
     EXPECT_NEAR(predict(h, flat, 240 * mib, 1, 0, collective::allreduce).time, large, 1e-6);
     for (const std::int64_t bytes : {24 * kib, 240 * kib, 960 * kib, 24 * mib}) {
         const double simulated = simulate(h, rule_of(flat), collective::allreduce, bytes).time;

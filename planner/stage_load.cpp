@@ -303,7 +303,7 @@ private:
         now_[at(link)] += part;
         headers_[at(link)] += headers;
     }
-    double header_at(int l) const { return default_rates(level_at(l).medium).header; }
+    double header_at(int l) const { return header_of(level_at(l).medium); }
 
     // Time of a byte on a link [s].
     double time_on(int link, int row) const {

@@ -163,7 +163,7 @@ hierarchy calibrated(hierarchy machine, const measured_machine& m) {
         // Short messages in a stream wait for each other's headers on a network's link: a message that comes alone
         // costs its ends no more than half of its way.
         const double alone = std::min(pair.overhead, pair.half_round_trip / 2);
-        const double header = default_rates(link.medium).header / bandwidth;
+        const double header = header_of(link.medium) / bandwidth;
         link.overhead = in_node ? all.overhead : alone;
         link.latency = std::max(0.0, pair.half_round_trip - alone - header);
         link.bandwidth_assumed = link.latency_assumed = link.overhead_assumed = false;

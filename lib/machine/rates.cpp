@@ -5,16 +5,14 @@
 
 namespace terrace::detail {
 
-// The header over Ethernet is that of TCP and MPI, with TCP's acknowledgement: docs/measurements/random-clusters.md.
-// Elsewhere the overhead of a message is longer by far.
 rates default_rates(fabric f) noexcept {
     switch (f) {
-        case fabric::shm: return {10e9, 0.5e-6, 0.3e-6, 0};
-        case fabric::nvlink: return {20e9, 2e-6, 1e-6, 0};
-        case fabric::pcie: return {12e9, 3e-6, 1e-6, 0};
-        case fabric::bus: return {16e9, 1e-6, 0.3e-6, 0};
-        case fabric::infiniband: return {12.5e9, 2e-6, 0.5e-6, 0};
-        case fabric::ethernet: return {1.25e9, 20e-6, 5e-6, 128};
+        case fabric::shm: return {10e9, 0.5e-6, 0.3e-6};
+        case fabric::nvlink: return {20e9, 2e-6, 1e-6};
+        case fabric::pcie: return {12e9, 3e-6, 1e-6};
+        case fabric::bus: return {16e9, 1e-6, 0.3e-6};
+        case fabric::infiniband: return {12.5e9, 2e-6, 0.5e-6};
+        case fabric::ethernet: return {1.25e9, 20e-6, 5e-6};
     }
     return {};
 }

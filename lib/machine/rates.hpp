@@ -4,14 +4,19 @@
 
 namespace terrace::detail {
 
-/// The one table of rates, per fabric, for what a file does not say; documented in docs/reference/topology-files.md.
+/// The one table of rates for what a file does not say, per fabric; documented in docs/reference/topology-files.md.
 struct rates {
     double bandwidth;  // [B/s]
     double latency;    // [s]
     double overhead;   // [s]
-    double header;     // of a message, with the acknowledgement of one that comes the other way [B]; no file says it
 };
 rates default_rates(fabric f) noexcept;
+
+/// Returns the bytes that a message adds on a link: over Ethernet the headers of TCP and MPI, and TCP's acknowledgement
+/// of a message that goes the other way (docs/measurements/random-clusters.md). On other fabrics the overhead of a
+/// message is longer by far.
+constexpr double header_of(fabric f) noexcept { return f == fabric::ethernet ? 128 : 0; }
+
 /// Returns a level with these rates, all assumed.
 level usual_level(std::string name, fabric medium);
 

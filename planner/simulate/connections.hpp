@@ -51,12 +51,7 @@ public:
             const int l = machine_.shape.common_level(from, to);
             const level& met = machine_.levels[at(l)];
             connection& c = all_.emplace_back();
-            c.ends = {from,
-                      to,
-                      met.latency,
-                      met.overhead,
-                      through_memory(machine_, l) ? 2 : 0,
-                      default_rates(met.medium).header};
+            c.ends = {from, to, met.latency, met.overhead, through_memory(machine_, l) ? 2 : 0, header_of(met.medium)};
             c.lanes.resize(at(lanes_));
             flows_.add(loads_.path(from, to));
         }

@@ -82,7 +82,7 @@ TEST(connections, have_the_start_up_of_the_level_where_their_ranks_meet) {
     EXPECT_EQ(far.latency, 20e-6);
     EXPECT_EQ(far.overhead, 3e-6);
     EXPECT_EQ(far.copies, 0);
-    EXPECT_EQ(far.header, default_rates(fabric::ethernet).header);
+    EXPECT_EQ(far.header, header_of(fabric::ethernet));
     EXPECT_EQ(f.net.between(0, 1), f.net.between(0, 1));
     EXPECT_NE(f.net.between(0, 1), f.net.between(1, 0));
     EXPECT_LT(f.net.ends_of(f.net.over(0)).to, 0);

@@ -15,7 +15,7 @@ namespace terrace::detail::test::simulated_prices_test {
 namespace {
 
 TEST(simulate, one_stage_takes_what_the_formula_says) {
-    const double alpha = 10e-6, beta = 1e-9, header = default_rates(fabric::ethernet).header;
+    const double alpha = 10e-6, beta = 1e-9, header = header_of(fabric::ethernet);
     for (const int p : {2, 3, 8}) {
         const hierarchy h = free_network(tree::uniform(std::vector{p}));
         const std::int64_t bytes = p * 16 * kib;
@@ -114,7 +114,7 @@ TEST(simulate, rings_pay_each_hop_once) {
     hierarchy h = free_network(tree::uniform(std::vector{4, 3, 2}));
     h.levels[1].latency = 50e-6, h.levels[2].latency = 200e-6;
     const std::vector<stage> flat{{{0, 1, 2}, 24, mode::scatter, "ring"}};
-    const double header = default_rates(fabric::ethernet).header * 1e-9;
+    const double header = header_of(fabric::ethernet) * 1e-9;
     const double lap = 18 * 10e-6 + 4 * 50e-6 + 2 * 200e-6 - 10e-6 + (18 + 4 * 2 + 2 * 3 - 1) * header;
     EXPECT_NEAR(predict(h, flat, 24, 1, 0, collective::allreduce).time, 2 * lap, 1e-6);
     const double large = 2 * (200e-6 + 23 / 24.0 * 240 * mib * 3e-9 + 23 * 3 * header);

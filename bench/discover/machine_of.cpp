@@ -8,6 +8,7 @@
 #include "base/units.hpp"
 #include "bench/discover/discover.hpp"
 #include "machine/hierarchy_yaml.hpp"
+#include "machine/rates.hpp"
 #include "tools/common/table.hpp"
 
 namespace terrace::detail::bench {
@@ -72,13 +73,10 @@ public:
             const found_level& found = d_.levels[l];
             children.push_back(sizes(found.groups.of, below));
             const fabric medium = fabric_of(found);
-            const double overhead = std::min(found.overhead, found.latency);
-            level made{.name = name_of(l, inside, d_.levels.size()),
-                       .medium = medium,
-                       .latency = found.latency - overhead,
-                       .overhead = overhead,
-                       .overhead_assumed = false};
-            h.levels.push_back(normalised(with_rates(std::move(made), ordered_rates(found.rates, below))));
+            level made = with_rates({.name = name_of(l, inside, d_.levels.size()), .medium = medium},
+                                    ordered_rates(found.rates, below));
+            set_message_times(made, found.latency, found.overhead);
+            h.levels.push_back(normalised(std::move(made)));
             below = found.groups.of;
         }
         h.shape = tree(std::move(children));

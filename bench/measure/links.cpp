@@ -160,13 +160,9 @@ hierarchy calibrated(hierarchy machine, const measured_machine& m) {
         const double bandwidth = in_node ? all.bandwidth : std::max(all.bandwidth, pair.bandwidth);
         for (double& rate : link.rates) rate *= bandwidth / link.bandwidth;
         link.bandwidth = bandwidth;
-        // Short messages in a stream wait for each other's headers on a network's link: a message that comes alone
-        // costs its ends no more than half of its way.
-        const double alone = std::min(pair.overhead, pair.half_round_trip / 2);
-        const double header = header_of(link.medium) / bandwidth;
-        link.overhead = in_node ? all.overhead : alone;
-        link.latency = std::max(0.0, pair.half_round_trip - alone - header);
-        link.bandwidth_assumed = link.latency_assumed = link.overhead_assumed = false;
+        set_message_times(link, pair.half_round_trip, pair.overhead);
+        if (in_node) link.overhead = all.overhead;
+        link.bandwidth_assumed = false;
         link = normalised(std::move(link));
     }
     machine.processors.reduction = as_printed(m.reduction);

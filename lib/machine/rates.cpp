@@ -28,6 +28,12 @@ level usual_level(std::string name, fabric medium) {
             .latency_assumed = true};
 }
 
+void set_message_times(level& l, double half_round_trip, double behind_others) noexcept {
+    l.overhead = std::min(behind_others, half_round_trip / 2);
+    l.latency = std::max(0.0, half_round_trip - l.overhead - header_of(l.medium) / l.bandwidth);
+    l.latency_assumed = l.overhead_assumed = false;
+}
+
 // A kernel of NCCL's takes so long to begin and to end, on any fabric; a step over MPI has a copy on each side and two
 // looks of a thread, and copies go over PCIe.
 device_rates nccl_rates(const level& l) noexcept {

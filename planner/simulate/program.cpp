@@ -39,8 +39,10 @@ public:
         p.of_phase.resize(s.phases.size());
         std::int64_t steps = 0;
         for (const instr& i : s.instrs) {
-            ++p.of_phase[i.phase];
             p.instrs.push_back(is_stage(i.what) ? stage_of(s, i) : small(i));
+            // Copies before the first stage are a phase like it.
+            const auto first = std::ranges::find(s.phases, s.phases[i.phase]);
+            ++p.of_phase[p.instrs.back().phase = static_cast<std::uint16_t>(first - s.phases.begin())];
             steps += p.instrs.back().segments;
         }
         made_.steps += steps;

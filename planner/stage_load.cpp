@@ -315,12 +315,12 @@ private:
         double busiest = most_headers_ = 0;
         row_times_.assign(at(phase_.rows.count()), 0);
         for (const auto& [link, row] : touched_) {
-            const double time = now_[at(link)] * time_on(link, row);
+            const double of_byte = time_on(link, row), time = now_[at(link)] * of_byte;
             busiest = std::max(busiest, time);
             row_times_[at(row)] = std::max(row_times_[at(row)], time);
             if (all_[at(link)] == 0) touched_ever_.push_back(link);
             all_[at(link)] += now_[at(link)] * times;
-            most_headers_ = std::max(most_headers_, std::exchange(headers_[at(link)], 0) * time_on(link, row));
+            most_headers_ = std::max(most_headers_, std::exchange(headers_[at(link)], 0) * of_byte);
             now_[at(link)] = 0;
         }
         touched_.clear();

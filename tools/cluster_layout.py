@@ -12,7 +12,7 @@ from running import Failure
 MAX_BIT_RATE = 5e9  # beyond this the machine's own TCP stack is the limit, not the shaper
 # Links up to this rate carry what it says though ranks share few cores: what a link lost while its sender waited for a
 # core, up to so many bytes, it catches up with at PEAK times its rate. A second bucket lets a packet pass at once, and
-# next to nothing else. docs/reference/emulation.md has the figures.
+# next to nothing else (docs/reference/emulation.md).
 FILLED_BIT_RATE, BUCKET, PEAK, PEAK_BUCKET = 100e6, 16 << 10, 1.1, 2 << 10
 # No packet is lost, as in networks with flow control: the queue of a shaper holds the windows of 32 connections. Linux'
 # own windows of some MiB are half a second of such a link.

@@ -67,8 +67,8 @@ def ways_up(state):
 
 class Links(unittest.TestCase):
     def test_a_shaper_has_the_links_rate_and_buckets(self):
-        shaper = ("qdisc replace dev eth0 root handle 1: tbf rate 100000000bit burst 16384 peakrate 110000000bit mtu 2048 "
-                  "limit 4194304")
+        shaper = ("qdisc replace dev eth0 root handle 1: tbf rate 100000000bit burst 16384 "
+                  "peakrate 110000000bit mtu 2048 limit 4194304")
         self.assertEqual(vcluster.switch_shaper("eth0", 100_000_000), [shaper])
         self.assertEqual(vcluster.host_shaper("eth0", 100_000_000)[0], shaper)
 

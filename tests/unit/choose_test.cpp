@@ -142,6 +142,7 @@ TEST(make_plan, sees_lanes_that_queue_for_one_link) {
     EXPECT_LT(price, predict(h, r.stages, 512 * kib, r.lanes, r.chunk).time);
     EXPECT_GT(simulated, 1.25 * price);
     EXPECT_LT(simulate(h, r, collective::allreduce, 512 * kib).time, 0.8 * simulated);
+    EXPECT_GT(r.simulated, 0);
 }
 
 // Lanes that meet on a link keep step: two of them leave it idle, more fill the gaps.

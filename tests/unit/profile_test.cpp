@@ -166,7 +166,7 @@ TEST(corrections, leave_rates_that_no_call_is_long_enough_for) {
     for (profiled_call& c : calls) c.time *= 2;
     const corrected_machine found = correct(machine, {{plan, calls}});
     EXPECT_EQ(verdict_on(found, fact::bandwidth, 2).what, verdict::small_part);
-    EXPECT_NEAR(verdict_on(found, fact::latency, 2).factor, 2, 0.2);  // which stands for headers as well
+    EXPECT_NEAR(verdict_on(found, fact::latency, 2).factor, 2, 0.1);
 }
 
 // Times of one size do not tell two levels apart: both are corrected.

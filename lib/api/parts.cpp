@@ -1,6 +1,7 @@
 #include "api/parts.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <exception>
 #include <limits>
 #include <new>
@@ -15,6 +16,20 @@
 namespace terrace::detail {
 
 namespace {
+
+// Lets the exchanges of these ranks end where one of them fails. @returns the hook, which they call while it exists
+std::shared_ptr<const wait_hook> watch_failures(communicator_core& from, const std::string& what) {
+    const auto begin = std::chrono::steady_clock::now();
+    auto look = std::make_shared<const wait_hook>([&from, what, begin] {
+        failure_watch& failures = from.control().membership;
+        from.failure().rethrow();
+        if (!failures.has_work(std::chrono::steady_clock::now() - begin)) return;
+        from.control().router.receive();
+        if (failures.look([](int) { return false; })) from.failure().latch([&] { failures.raise({what}); });
+    });
+    from.net().ranks().while_waiting(look);
+    return look;
+}
 
 // @param members by rank of the plan, as in `ranks`   @param new_rank of this process, for callers
 // @param watched returns who watches a connection of them
@@ -116,8 +131,10 @@ std::shared_ptr<std::byte> allocate(communicator_core& from, std::size_t count, 
     from.expect_no_group("allocate");
     const auto held = from.hold();
     if (count > std::numeric_limits<std::ptrdiff_t>::max() / element) throw std::bad_array_new_length();
-    from.end_calls_for(fmt::format("allocate of {} elements of {} bytes", count, element));
+    const std::string what = fmt::format("allocate of {} elements of {} bytes", count, element);
+    from.end_calls_for(what);
     if (count == 0) return nullptr;
+    const auto look = watch_failures(from, what);
     endpoint& net = from.net();
     std::shared_ptr<std::byte> memory = net.allocate(count * element);
     if (from.settings().log && net.can().slots > 0 && !net.reachable(memory.get(), count * element))
@@ -133,6 +150,7 @@ std::unique_ptr<communicator_core> split(communicator_core& from, int color, int
     from.expect_no_group("split");
     const auto held = from.hold();
     from.end_calls_for("split");
+    const auto look = watch_failures(from, "split");
     return part_of(from, color, key);
 }
 
@@ -140,6 +158,7 @@ std::unique_ptr<communicator_core> split_by_node(communicator_core& from, int ke
     from.expect_no_group("split_by_node");
     const auto held = from.hold();
     from.end_calls_for("split_by_node");
+    const auto look = watch_failures(from, "split_by_node");
     team& all = from.net().ranks();
     return part_of(from, all.nodes()[static_cast<std::size_t>(all.rank())], key);
 }

@@ -79,6 +79,14 @@ class Failures(Jobs):
     def test_stopped_while_plans_change(self):
         self.expect_named_in_time("stopped", "changes")
 
+    @unittest.skipIf(MPIRUN, "MPI makes its own communicators by calls that have no timeout")
+    def test_killed_while_parts_and_windows_are_made(self):
+        self.expect_named_in_time("killed", "parts")
+
+    @unittest.skipIf(MPIRUN, "MPI makes its own communicators by calls that have no timeout")
+    def test_stopped_while_parts_and_windows_are_made(self):
+        self.expect_named_in_time("stopped", "parts")
+
     def test_the_others_go_on_by_shrink_until_fewer_than_half_are_left(self):
         job = self.job(5, 5, "shrink")
         job.wait_until_ready()

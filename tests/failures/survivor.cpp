@@ -15,8 +15,8 @@
 // time. With `shrink` the others go on after a failure, again and again. With `changes` their plan changes all the
 // time. With `cycles` the ranks 0 and 1 make N communicators, one after the other, in each of which a process that
 // rank 0 starts is rank 2 and ends: `kept DESCRIPTORS THREADS MAPPINGS` says what a rank has after the first ones, and
-// in the end. With `parts` ranks make communicators and windows for ever. SIGNALS_A_SECOND=N: so many signals, and as
-// many of a profiler's timer as the kernel sends.
+// in the end. With `parts` ranks make communicators and windows instead of calls.
+// SIGNALS_A_SECOND=N: so many signals, and as many of a profiler's timer as the kernel sends.
 
 #include <algorithm>
 #include <array>
@@ -113,11 +113,11 @@ void make_calls(communicator& comm, event_log& log, std::uint64_t seed, double b
     }
 }
 
-// Makes calls until ranks have failed.
-void calls_until_failure(communicator& comm, event_log& log, std::uint64_t seed, double busy = 0,
-                         bool changes = false) {
+// Does what a rank does until others have failed.
+template <class Work>
+void until_failure(event_log& log, Work work) {
     try {
-        make_calls(comm, log, seed, busy, changes);
+        work();
     } catch (const rank_failed_error& e) {
         std::string words;
         for (const failed_rank& f : e.failed()) words += words_for(f) + " ";
@@ -170,9 +170,9 @@ void run_cycles(char** argv, event_log& log) {
 
 // ---- parts
 
-[[noreturn]] void make_parts(communicator& comm, event_log& log) {
+void make_parts(communicator& comm, event_log& log) {
     for (int n = 0;; ++n) {
-        communicator part = comm.split(0, -comm.rank()).value();
+        communicator part = comm.split(0, comm.rank()).value();
         const window<int> memory = part.allocate<int>(1000);
         std::fill(memory.begin(), memory.end(), 1);
         part.allreduce(memory.span());
@@ -208,17 +208,19 @@ void run(int argc, char** argv, event_log& log) {
     if (mode == "changes") o.adapt = options::adapting::on;
     if (const char* hertz = std::getenv("SIGNALS_A_SECOND")) send_signals(std::atol(hertz));
     auto comm = std::make_unique<communicator>(create(argv[1], o));
-    if (mode == "parts") make_parts(*comm, log);
     if (mode == "compute" && comm->rank() == 0) {
         log.write("ready", fmt::format("0 {}", comm->size()));
         compute(std::atof(argv[5]));
     }
     const std::uint64_t seed = std::strtoull(argv[3], nullptr, 10);
-    calls_until_failure(*comm, log, seed, mode == "busy" ? std::atof(argv[5]) : 0, mode == "changes");
+    until_failure(log, [&] {
+        if (mode == "parts") make_parts(*comm, log);
+        else make_calls(*comm, log, seed, mode == "busy" ? std::atof(argv[5]) : 0, mode == "changes");
+    });
     try {
         for (std::uint64_t n = 1; mode == "shrink"; ++n) {
             *comm = comm->shrink();
-            calls_until_failure(*comm, log, seed + n);
+            until_failure(log, [&] { make_calls(*comm, log, seed + n, 0, false); });
         }
     } catch (const partitioned_error&) {
         log.write("partitioned");

@@ -65,21 +65,8 @@ TEST(gpu_errors, a_failure_of_one_rank_ends_the_calls_of_all) {
     for (const auto& each : functions) {
         const std::string& function = each.first;
         gpu_stand_in gpus({});
-        std::atomic<int> ready{0};
-        const plan p = all_stages(machine({2, 2}), each.second, 2, 1024);
-        const auto thrown = run_on_stand_in(
-            gpus, p,
-            [&](communicator& comm) {
-                device_buffer data(gpus, 3000);
-                const gpu_stream stream = gpus.make_stream(comm.rank());
-                comm.broadcast(std::span<float>(), 0);
-                if (++ready == comm.size()) gpus.fail(function, function == "cudaMalloc" ? 2 : 5, 2);
-                for (int n = 0; n < 8; ++n) {
-                    nccl::allreduce(comm, data.span(), reduce_op::sum, stream);
-                    nccl::synchronize(comm);
-                }
-            },
-            patient(1), false);
+        const auto thrown = fail_amid_calls(gpus, all_stages(machine({2, 2}), each.second, 2, 1024), function,
+                                            function == "cudaMalloc" ? 2 : 5);
         int failed = 0;
         for (const std::exception_ptr& t : thrown) {
             const std::string why = text_of(t);

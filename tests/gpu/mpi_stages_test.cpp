@@ -200,20 +200,7 @@ TEST(mpi_stages, failures_end_the_calls_of_all) {
     for (const char* function :
          {"cuStreamWriteValue32", "cuStreamWaitValue32", "cudaMemcpyAsync", "ncclAllGather", "ncclReduceScatter"}) {
         gpu_stand_in gpus({});
-        std::atomic<int> ready{0};
-        const auto thrown = run_on_stand_in(
-            gpus, mixed(machine({2, 2}), "nccl", "ring"),
-            [&](communicator& comm) {
-                device_buffer data(gpus, 3000);
-                const gpu_stream stream = gpus.make_stream(comm.rank());
-                comm.broadcast(std::span<float>(), 0);
-                if (++ready == comm.size()) gpus.fail(function, 5, 2);
-                for (int n = 0; n < 8; ++n) {
-                    nccl::allreduce(comm, data.span(), reduce_op::sum, stream);
-                    nccl::synchronize(comm);
-                }
-            },
-            patient(1), false);
+        const auto thrown = fail_amid_calls(gpus, mixed(machine({2, 2}), "nccl", "ring"), function, 5);
         for (const std::exception_ptr& t : thrown) {
             const std::string why = text_of(t);
             EXPECT_TRUE(why.starts_with("transport: ") || why.starts_with("timeout: ")) << function << ": " << why;

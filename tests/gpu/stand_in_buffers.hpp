@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <exception>
@@ -173,6 +174,28 @@ inline void allreduce_once(gpu_stand_in& gpus, communicator& comm, std::size_t c
     nccl::allreduce(comm, data.span(), reduce_op::sum, stream);
     nccl::synchronize(comm);
     EXPECT_EQ(wrong(data.data(), comm.size(), count), 0);
+}
+
+// Lets a function fail at its nth use from now on, while all ranks make calls. Returns what they threw. Buffers
+// outlive all ranks: streams of others may read them after a call has failed.
+inline std::vector<std::exception_ptr> fail_amid_calls(gpu_stand_in& gpus, const plan& p, const std::string& function,
+                                                       int nth) {
+    std::vector<std::unique_ptr<device_buffer>> buffers(static_cast<std::size_t>(p.ranks()));
+    std::atomic<int> ready{0};
+    return run_on_stand_in(
+        gpus, p,
+        [&](communicator& comm) {
+            auto& data = buffers[static_cast<std::size_t>(comm.rank())];
+            data = std::make_unique<device_buffer>(gpus, 3000);
+            const gpu_stream stream = gpus.make_stream(comm.rank());
+            comm.broadcast(std::span<float>(), 0);
+            if (++ready == comm.size()) gpus.fail(function, nth, 2);
+            for (int n = 0; n < 8; ++n) {
+                nccl::allreduce(comm, data->span(), reduce_op::sum, stream);
+                nccl::synchronize(comm);
+            }
+        },
+        patient(1), false);
 }
 
 }  // namespace terrace::detail::test

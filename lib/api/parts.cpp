@@ -17,8 +17,9 @@ namespace terrace::detail {
 
 namespace {
 
-// Lets the exchanges of these ranks end where one of them fails. @returns the hook, which they call while it exists
-std::shared_ptr<const wait_hook> watch_failures(communicator_core& from, const std::string& what) {
+// Completes all calls, and lets exchanges of these ranks end where one fails, as long as the result exists.
+std::shared_ptr<const wait_hook> begin_exchange(communicator_core& from, const std::string& what) {
+    from.end_calls_for(what);
     const auto begin = std::chrono::steady_clock::now();
     auto look = std::make_shared<const wait_hook>([&from, what, begin] {
         failure_watch& failures = from.control().membership;
@@ -44,7 +45,13 @@ std::unique_ptr<communicator_core> made_of(communicator_core& from, const std::v
                                                from.calls().device_in_use());
 }
 
-std::unique_ptr<communicator_core> part_of(communicator_core& from, int color, int key) {
+// @param what the caller calls   @param color_of asks for the color once calls are complete; may be collective
+template <class Color>
+std::unique_ptr<communicator_core> part_of(communicator_core& from, const char* what, int key, Color color_of) {
+    from.expect_no_group(what);
+    const auto held = from.hold();
+    const auto look = begin_exchange(from, what);
+    const int color = color_of();
     struct choice {
         int color, key;
     };
@@ -131,10 +138,8 @@ std::shared_ptr<std::byte> allocate(communicator_core& from, std::size_t count, 
     from.expect_no_group("allocate");
     const auto held = from.hold();
     if (count > std::numeric_limits<std::ptrdiff_t>::max() / element) throw std::bad_array_new_length();
-    const std::string what = fmt::format("allocate of {} elements of {} bytes", count, element);
-    from.end_calls_for(what);
+    const auto look = begin_exchange(from, fmt::format("allocate of {} elements of {} bytes", count, element));
     if (count == 0) return nullptr;
-    const auto look = watch_failures(from, what);
     endpoint& net = from.net();
     std::shared_ptr<std::byte> memory = net.allocate(count * element);
     if (from.settings().log && net.can().slots > 0 && !net.reachable(memory.get(), count * element))
@@ -147,20 +152,12 @@ std::shared_ptr<std::byte> allocate(communicator_core& from, std::size_t count, 
 }
 
 std::unique_ptr<communicator_core> split(communicator_core& from, int color, int key) {
-    from.expect_no_group("split");
-    const auto held = from.hold();
-    from.end_calls_for("split");
-    const auto look = watch_failures(from, "split");
-    return part_of(from, color, key);
+    return part_of(from, "split", key, [&] { return color; });
 }
 
 std::unique_ptr<communicator_core> split_by_node(communicator_core& from, int key) {
-    from.expect_no_group("split_by_node");
-    const auto held = from.hold();
-    from.end_calls_for("split_by_node");
-    const auto look = watch_failures(from, "split_by_node");
     team& all = from.net().ranks();
-    return part_of(from, all.nodes()[static_cast<std::size_t>(all.rank())], key);
+    return part_of(from, "split_by_node", key, [&] { return all.nodes()[at(all.rank())]; });
 }
 
 // If one more fails while survivors create a communicator, that one is given up, on all of them, and they begin anew. A

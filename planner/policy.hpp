@@ -32,12 +32,10 @@ struct planner_policy {
 
     // ---- lanes and chunks (planner/tuning) ----
 
-    /// Vectors up to this size are not cut: start-ups dominate (docs/measurements/small-messages.md) [B].
-    std::int64_t largest_uncut = 64 * kib;
     /// Length of the largest message between nodes that chunks aim at: what the wire likes best
     /// (docs/measurements/large-messages.md) [B]. Longer ones pay off where a start-up or an overhead is long for the
     /// bandwidth, shorter ones where many ranks pass a vector on: lengths double up to so many times as much, and halve
-    /// down to such a part.
+    /// down to a page.
     std::int64_t message_length = 48 * kib, message_range = 8;
     /// The same of the largest part that a rank works on, where a stage stays in shared memory: it fits a core's cache,
     /// of which prices know nothing (docs/measurements/one-node.md) [B].
@@ -78,6 +76,9 @@ struct planner_policy {
     /// Counted and not timed, so that a machine has one plan (docs/measurements/planning.md). Each size may use such a
     /// part of what the smaller ones have left.
     std::int64_t most_simulated = 320'000, parts_of_work = 4;
+    /// Length of the vector whose programs stand for all that are in one piece: to compose programs takes longer than
+    /// to simulate them [B].
+    std::int64_t uncut_sample = 64 * kib;
     /// Chunks that are simulated, and at least two for each lane: later ones cost what the later half of these cost.
     int simulated_chunks = 16;
 

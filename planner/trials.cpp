@@ -30,7 +30,7 @@ std::int64_t making(const hierarchy& machine) noexcept { return std::int64_t{mac
 // least an element: to compose schedules takes longer than to run them. 0: the call is too short.
 std::int64_t scaled_from(const hierarchy& machine, collective what, std::int64_t bytes) {
     const std::int64_t parts = machine.ranks(), blocks = row_of(what).blocks ? parts : 1;
-    return bytes < parts * float32_bytes ? 0 : div_ceil(policy.largest_uncut, float32_bytes * blocks);
+    return bytes < parts * float32_bytes ? 0 : div_ceil(policy.uncut_sample, float32_bytes * blocks);
 }
 
 }  // namespace

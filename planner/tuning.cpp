@@ -12,26 +12,26 @@ namespace terrace::detail {
 
 namespace {
 
+constexpr std::int64_t page = 4096;
+
 // Returns the lengths of the largest message between nodes, or of the largest part in memory, that chunks aim at: those
 // that are preferred first.
 std::vector<std::int64_t> lengths_for(const price& cost) {
     if (!cost.crosses_network()) return {policy.shard_length};
     std::vector<std::int64_t> lengths;
     for (std::int64_t by = 1; by <= policy.message_range; by *= 2) lengths.push_back(policy.message_length * by);
-    for (std::int64_t by = 2; by <= policy.message_range; by *= 2) lengths.push_back(policy.message_length / by);
+    for (std::int64_t length = policy.message_length / 2; length >= page; length /= 2) lengths.push_back(length);
     return lengths;
 }
 
 // Returns the chunk of which such a part is so long, in whole pages.
 std::int64_t chunk_for(double part, std::int64_t length) {
-    constexpr std::int64_t page = 4096;
     const auto wanted = static_cast<double>(length) / (part > 0 ? part : 1);
     return round_up(std::max<std::int64_t>(std::llround(wanted), 1), page);
 }
 
 std::vector<std::int64_t> chunks_for(const price& cost, std::int64_t bytes) {
     std::vector<std::int64_t> chunks;
-    if (bytes <= policy.largest_uncut) return chunks;
     const double part = cost.crosses_network() ? cost.network_part() : cost.largest_part();
     for (const std::int64_t length : lengths_for(cost))
         if (const std::int64_t chunk = chunk_for(part, length); chunk < bytes) chunks.push_back(chunk);

@@ -40,7 +40,7 @@ const std::vector<number> numbers{{"smallest_size", scale<&planner_policy::small
                                   {"core_reduces", scale<&planner_policy::core_reduces>},
                                   {"gpu_reduces", scale<&planner_policy::gpu_reduces>},
                                   {"flag_of_latency", scale<&planner_policy::flag_of_latency>},
-                                  {"largest_uncut", scale<&planner_policy::largest_uncut>},
+                                  {"uncut_sample", scale<&planner_policy::uncut_sample>},
                                   {"message_length", scale<&planner_policy::message_length>},
                                   {"message_range", scale<&planner_policy::message_range>},
                                   {"shard_length", scale<&planner_policy::shard_length>},

@@ -76,7 +76,7 @@ bool plan_follower::look(const link_rows& rows, const statistics& so_far) {
     changes_.look();
     if (making_.text.valid() && making_.text.wait_for(std::chrono::seconds(0)) != std::future_status::timeout)
         take_plan();
-    if (!changes_.is_idle()) return false;
+    if (!changes_.is_idle()) return true;
     if (std::exchange(running_, proposed_) != proposed_) {
         done_.push_back({static_cast<std::int64_t>(changes_.changed_at()), why_});
         return true;

@@ -29,8 +29,8 @@ public:
 
     /// A link has become slow, or is so no longer. @param why the plan changes, in words
     void note(const slow_links::finding& f, const std::string& why);
-    /// Goes on with what is to be done: call this again and again. Returns true once after calls have changed to
-    /// another plan. @param so_far calls
+    /// Goes on with what is to be done: call this again and again. Returns true while calls change to another plan, and
+    /// once after it. @param so_far calls
     bool look(const link_rows& rows, const statistics& so_far);
     /// Returns when and why calls changed so far.
     const std::vector<changed_plan>& done() const noexcept { return done_; }

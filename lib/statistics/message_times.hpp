@@ -60,20 +60,22 @@ public:
     void take(clock::time_point now, F f) {
         const std::uint32_t open = window_of(now);
         if (noted_.empty() || number_of(noted_.front().at) == open) return;
-        const auto place = [](const noted& n) { return std::pair(number_of(n.at), n.flow); };
         std::ranges::stable_sort(noted_, {}, place);
-        auto n = noted_.begin();
-        const auto end = std::ranges::find(noted_, open, [](const noted& each) { return number_of(each.at); });
-        std::pair<std::uint32_t, std::uint32_t> last{};
-        for (int of_flow = 0, of_all = 0; n != end;) {
-            const auto [window, flow] = place(*n);
-            message_sample s{.first = n->number};
-            for (; n != end && place(*n) == std::pair(window, flow) && goes_on(s, *n); ++n) add(s, *n);
-            if (window != last.first) of_all = 0;
-            of_flow = last == std::pair(window, flow) ? of_flow + 1 : 1;
-            last = {window, flow};
-            if (of_flow <= most_of_flow && ++of_all <= most_of_all)
-                f(static_cast<int>(flow / 2), flow % 2 == 0, window, s);
+        const noted_at end = std::ranges::find(noted_, open, [](const noted& each) { return number_of(each.at); });
+        for (noted_at n = noted_.begin(); n != end;) {
+            const std::uint32_t window = number_of(n->at);
+            const noted_at later = std::find_if(n, end, [&](const noted& o) { return number_of(o.at) != window; });
+            const int most = most_of_each(n, later);
+            for (int all = 0; n != later;) {
+                const noted_at next = next_flow(n, later);
+                for (int of_flow = 0; n != next && of_flow < most && all < most_of_all; ++of_flow, ++all) {
+                    message_sample s{.first = n->number};
+                    const std::uint32_t flow = n->flow;
+                    for (; n != next && goes_on(s, *n); ++n) add(s, *n);
+                    f(static_cast<int>(flow / 2), flow % 2 == 0, window, s);
+                }
+                n = next;
+            }
         }
         noted_.erase(noted_.begin(), end);
     }
@@ -87,8 +89,20 @@ private:
         std::uint16_t length = 0, calls = 0;
     };
 
+    using noted_at = std::vector<noted>::const_iterator;
+
     static std::uint32_t number_of(clock::time_point at) noexcept {
         return static_cast<std::uint32_t>(at.time_since_epoch() / window);
+    }
+    static std::pair<std::uint32_t, std::uint32_t> place(const noted& n) noexcept { return {number_of(n.at), n.flow}; }
+    static noted_at next_flow(noted_at n, noted_at end) noexcept {
+        return std::find_if(n, end, [&](const noted& each) { return place(each) != place(*n); });
+    }
+    // Returns how many samples each flow of a window may have, so that the last ones have some, too.
+    static int most_of_each(noted_at n, noted_at end) noexcept {
+        int flows = 0;
+        for (; n != end; n = next_flow(n, end)) ++flows;
+        return std::clamp(most_of_all / flows, 1, most_of_flow);
     }
     void keep(noted n, std::size_t bytes) noexcept;
     static bool goes_on(const message_sample& s, const noted& n) noexcept {

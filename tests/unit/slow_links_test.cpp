@@ -177,4 +177,26 @@ TEST(slow_links, receivers_that_are_late_are_no_slow_links) {
     }
 }
 
+// A rank that exchanges messages with many others tells something of each.
+TEST(message_times, of_every_flow_of_a_window_something_is_told) {
+    using clock = message_times::clock;
+    constexpr int peers = 20;
+    message_times times(std::vector<bool>(peers, true), 1);
+    times.set_ahead({});
+    const clock::time_point begin(message_times::window);
+    for (int i = 0; i < 50; ++i)
+        for (int peer = 0; peer < peers; ++peer)
+            for (const bool sends : {false, true})
+                times.note(peer, sends, 8192, 0, [&] { return begin + std::chrono::milliseconds(i); });
+    std::map<std::pair<int, bool>, int> told;
+    int samples = 0;
+    times.take(begin + message_times::window, [&](int peer, bool sends, std::uint32_t, const message_sample& s) {
+        EXPECT_EQ(s.first, 6u * at(told[{peer, sends}]++));
+        EXPECT_EQ(s.count, message_sample::most);
+        ++samples;
+    });
+    EXPECT_EQ(told.size(), 2u * peers);
+    EXPECT_LE(samples, 48);
+}
+
 }  // namespace terrace::detail::test::slow_links_test

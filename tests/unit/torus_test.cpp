@@ -103,7 +103,7 @@ TEST(torus, simulation_agrees) {
                     if (in_one_piece) how.lanes = 1, how.chunk = 0;
                     const double predicted = predict(h, how.stages, bytes, how.lanes, how.chunk).time;
                     const double simulated = simulate(h, how, collective::allreduce, bytes).time;
-                    EXPECT_NEAR(simulated / predicted, 1, in_one_piece ? 0.06 : 0.17)
+                    EXPECT_NEAR(simulated / predicted, 1, in_one_piece ? 0.06 : 0.18)
                         << algorithm << " " << shape_text(h.shape) << " " << bytes
                         << (in_one_piece ? " in one piece" : "");
                 }

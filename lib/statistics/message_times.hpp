@@ -62,19 +62,13 @@ public:
         if (noted_.empty() || number_of(noted_.front().at) == open) return;
         std::ranges::stable_sort(noted_, {}, place);
         const noted_at end = std::ranges::find(noted_, open, [](const noted& each) { return number_of(each.at); });
-        for (noted_at n = noted_.begin(); n != end;) {
-            const std::uint32_t window = number_of(n->at);
-            const noted_at later = std::find_if(n, end, [&](const noted& o) { return number_of(o.at) != window; });
+        for (noted_at n = noted_.begin(), later = n; n != end; n = later) {
+            later = end_of(n, end, [](const noted& each) { return number_of(each.at); });
             const int most = most_of_each(n, later);
-            for (int all = 0; n != later;) {
-                const noted_at next = next_flow(n, later);
-                for (int of_flow = 0; n != next && of_flow < most && all < most_of_all; ++of_flow, ++all) {
-                    message_sample s{.first = n->number};
-                    const std::uint32_t flow = n->flow;
-                    for (; n != next && goes_on(s, *n); ++n) add(s, *n);
-                    f(static_cast<int>(flow / 2), flow % 2 == 0, window, s);
-                }
-                n = next;
+            int left = most_of_all;
+            for (noted_at next = n; n != later && left > 0; n = next) {
+                next = end_of(n, later, place);
+                left -= tell(n, next, std::min(most, left), f);
             }
         }
         noted_.erase(noted_.begin(), end);
@@ -95,13 +89,27 @@ private:
         return static_cast<std::uint32_t>(at.time_since_epoch() / window);
     }
     static std::pair<std::uint32_t, std::uint32_t> place(const noted& n) noexcept { return {number_of(n.at), n.flow}; }
-    static noted_at next_flow(noted_at n, noted_at end) noexcept {
-        return std::find_if(n, end, [&](const noted& each) { return place(each) != place(*n); });
+    // Returns where those end that have the key of the first.
+    template <class Key>
+    static noted_at end_of(noted_at n, noted_at end, Key key) noexcept {
+        return std::find_if(n, end, [&](const noted& each) { return key(each) != key(*n); });
+    }
+    // Tells at most so many samples of a flow. Returns how many it told.
+    template <class F>
+    static int tell(noted_at n, noted_at end, int most, F& f) {
+        const auto [window, flow] = place(*n);
+        int told = 0;
+        for (; n != end && told < most; ++told) {
+            message_sample s{.first = n->number};
+            for (; n != end && goes_on(s, *n); ++n) add(s, *n);
+            f(static_cast<int>(flow / 2), flow % 2 == 0, window, s);
+        }
+        return told;
     }
     // Returns how many samples each flow of a window may have, so that the last ones have some, too.
     static int most_of_each(noted_at n, noted_at end) noexcept {
         int flows = 0;
-        for (; n != end; n = next_flow(n, end)) ++flows;
+        for (; n != end; n = end_of(n, end, place)) ++flows;
         return std::clamp(most_of_all / flows, 1, most_of_flow);
     }
     void keep(noted n, std::size_t bytes) noexcept;

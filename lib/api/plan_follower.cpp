@@ -20,7 +20,8 @@ namespace terrace::detail {
 
 namespace {
 
-constexpr int step = 5;  // percent: links that are about as slow have one plan
+constexpr int step = 5;                          // percent: links that are about as slow have one plan
+constexpr std::chrono::minutes longest_wait(1);  // for a trial, unless calls are long
 
 // The same rules with no more lanes than the communicator has. Nothing where it cannot run them.
 std::optional<plan_data> fitted(plan_data made, const plan_data& first, int lanes) {
@@ -50,6 +51,8 @@ void plan_follower::note(const slow_links::finding& f, const std::string& why) {
         else slow_.erase(link);
     }
     why_ = why;
+    slow_since_ = clock::now();
+    trial_.is_on = false;
 }
 
 hierarchy plan_follower::machine(const link_rows& rows) const {
@@ -76,19 +79,38 @@ bool plan_follower::look(const link_rows& rows, const statistics& so_far) {
     changes_.look();
     if (making_.text.valid() && making_.text.wait_for(std::chrono::seconds(0)) != std::future_status::timeout)
         take_plan();
-    if (!changes_.is_idle()) return true;
-    if (std::exchange(running_, proposed_) != proposed_) {
-        done_.push_back({static_cast<std::int64_t>(changes_.changed_at()), why_});
-        return true;
+    if (!changes_.is_idle()) return !trial_.is_on;
+    const auto now = clock::now();
+    if (running_.slow != proposed_) {
+        running_ = {proposed_, now};
+        return !trial_.is_on;
     }
-    if (slow_ == running_) return false;
-    if (const auto known = plans_.find(slow_); known != plans_.end() || slow_.empty()) {
-        proposed_ = slow_;
-        changes_.propose(slow_.empty() ? plan_.text : known->second);
+    if (running_.slow == slow_ && std::exchange(said_, slow_) != slow_)
+        done_.push_back({static_cast<std::int64_t>(changes_.changed_at()), why_});
+    change(rows, so_far, wanted(now));
+    return false;
+}
+
+// Returns the slow links of the plan that should run.
+const plan_follower::percents& plan_follower::wanted(clock::time_point now) {
+    static const percents none;
+    if (trial_.is_on && running_.slow == slow_) trial_ = {false, {}, now - trial_.since};
+    if (trial_.is_on) return now < running_.since + trial ? none : slow_;
+    const auto wait = std::max(3 * trial_.took, std::min<clock::duration>(longest_wait, (now - slow_since_) / 4));
+    if (slow_.empty() || running_.slow != slow_ || now < running_.since + wait) return slow_;
+    trial_.is_on = true;
+    trial_.since = now;
+    return none;
+}
+
+void plan_follower::change(const link_rows& rows, const statistics& so_far, const percents& to) {
+    if (to == running_.slow) return;
+    if (const auto known = plans_.find(to); known != plans_.end() || to.empty()) {
+        proposed_ = to;
+        changes_.propose(to.empty() ? plan_.text : known->second);
     } else if (!making_.text.valid()) {
         make_plan(rows, so_far);
     }
-    return false;
 }
 
 void plan_follower::make_plan(const link_rows& rows, const statistics& so_far) {

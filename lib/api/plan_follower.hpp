@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <future>
 #include <map>
 #include <string>
@@ -20,7 +21,8 @@ namespace terrace::detail {
 int most_lanes(const plan_data& p, const options& o) noexcept;
 
 /// Lets all ranks change to a plan for the machine as it is now: on rank 0 of the plan. It makes the plan in a thread
-/// of its own, for the collectives that have been called.
+/// of its own, for the collectives that have been called. Such a plan may use the slow link so little that nobody sees
+/// that the link is back, so the first plan runs for a moment again and again: a trial.
 class plan_follower {
 public:
     /// All must outlive this.
@@ -30,22 +32,38 @@ public:
     /// A link has become slow, or is so no longer. @param why the plan changes, in words
     void note(const slow_links::finding& f, const std::string& why);
     /// Goes on with what is to be done: call this again and again. Returns true while calls change to another plan, and
-    /// once after it. @param so_far calls
+    /// once after it, unless it is a trial. @param so_far calls
     bool look(const link_rows& rows, const statistics& so_far);
     /// Returns when and why calls changed so far.
     const std::vector<changed_plan>& done() const noexcept { return done_; }
 
 private:
+    using clock = std::chrono::steady_clock;
     using percents = std::map<int, int>;  // of what links carry, by link: those that are slow
+
+    static constexpr std::chrono::seconds trial{1};  // at least
 
     hierarchy machine(const link_rows& rows) const;
     void make_plan(const link_rows& rows, const statistics& so_far);
     void take_plan();
+    void change(const link_rows& rows, const statistics& so_far, const percents& to);
+    const percents& wanted(clock::time_point now);
 
     plan_changes& changes_;
     const plan_data& plan_;
     const options& options_;
-    percents slow_, running_, proposed_;
+    percents slow_, proposed_;
+    percents said_;  // of the last change that done() has
+    clock::time_point slow_since_{};
+    struct {
+        percents slow{};
+        clock::time_point since{};
+    } running_;
+    struct {
+        bool is_on = false;
+        clock::time_point since{};
+        clock::duration took{trial};  // the last one, with the changes of plan
+    } trial_;
     std::map<percents, std::string> plans_;  // texts
     struct {
         percents slow{};

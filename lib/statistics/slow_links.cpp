@@ -14,7 +14,8 @@ constexpr std::uint32_t until_known = 3;     // windows until the ranks have sai
 constexpr std::size_t kept = 8, enough = 6;  // windows: 2 s, and how many of them must say something
 constexpr std::uint32_t recent = 7;          // windows that show what a link carries now
 constexpr std::uint32_t most_apart = 12;     // windows that `enough` may be spread over
-constexpr double least_span = 1e-3;          // [s]: clocks differ by less
+constexpr double least_span = 1e-3;          // [s]: clocks mostly differ by less
+constexpr std::size_t several = 4;           // messages in a span: clocks that differ by more change little
 constexpr double shown = 0.8;                // part of windows that show no more than a link carries
 constexpr double is_slow = 0.8;              // of what it carried
 constexpr std::size_t most_calls = 16;       // kinds of calls
@@ -35,15 +36,17 @@ double quantile(std::vector<double> all, double part) {
 }
 
 // Returns the most bytes that began and were complete within some time, by that time [B/s]. @param least time [s]
-// @param burst so many bytes may be faster
-double most_carried(auto messages, double least, double burst) {
+// @param burst so many bytes may be faster   @param at_least so many messages
+double most_carried(auto messages, double least, double burst, std::size_t at_least = 1) {
     std::ranges::sort(messages, {}, [](const auto& m) { return m.ended; });
     double most = 0;
     for (const auto& first : messages) {
         double bytes = 0;
+        std::size_t count = 0;
         for (const auto& m : messages) {
             if (m.begun < first.begun) continue;
             bytes += m.bytes;
+            if (++count < at_least) continue;
             most = std::max(most, (bytes - burst) / std::max(least, m.ended - first.begun));
         }
     }
@@ -97,7 +100,8 @@ void slow_links::measure(std::uint32_t window, const flows& seen) {
     for (std::size_t l = 0; l < links_.size(); ++l) {
         history& h = past()[l];
         if (const auto& [all, burst] = through[l]; !all.empty())
-            h.last.emplace_back(window, measured{std::min(links_[l].rate, most_carried(all, least_span, burst)), all});
+            h.last.emplace_back(window,
+                                measured{std::min(links_[l].rate, most_carried(all, least_span, burst)), burst, all});
         while (h.last.size() > kept || (!h.last.empty() && h.last.front().first + most_apart * every_ < window)) {
             if (slow_.empty()) h.before.push_back(h.last.front().second.rate);
             h.last.pop_front();
@@ -132,7 +136,7 @@ std::vector<slow_links::finding> slow_links::judge(std::uint32_t now) {
 
 void slow_links::end_slow(std::uint32_t window, std::vector<finding>& found) {
     std::erase_if(slow_, [&](const finding& f) {
-        const std::optional<judgement> j = judge_link(f.links.front(), window);
+        const std::optional<judgement> j = judge_link(f.links.front(), window, several);
         if (!j || j->part < half_way(f.rate / f.before)) return false;
         found.push_back(f);
         found.back().is_slow = false;
@@ -163,13 +167,15 @@ bool slow_links::carry_the_same(int a, int b) {
 }
 
 // Nothing where it is not judged. Links whose messages have not been seen lately are not.
-std::optional<slow_links::judgement> slow_links::judge_link(int link, std::uint32_t window) {
+// @param at_least so many messages show a rate
+std::optional<slow_links::judgement> slow_links::judge_link(int link, std::uint32_t window, std::size_t at_least) {
     judgement j{.link = link};
     for (const int l : {link, links_[at(link)].back}) {
         const history& h = of(l);
         if (h.last.size() < enough || h.usual <= 0 || h.last.back().first + every_ < window) return {};
         std::vector<double> rates;
-        for (const auto& each : h.last) rates.push_back(each.second.rate);
+        for (const auto& [when, m] : h.last)
+            rates.push_back(at_least == 1 ? m.rate : most_carried(m.messages, least_span, m.burst, at_least));
         j.part = std::max(j.part, quantile(std::move(rates), shown) / h.usual);
     }
     return j;

@@ -71,7 +71,8 @@ private:
     };
     // What a window shows of a link.
     struct measured {
-        double rate = 0;  // [B/s]
+        double rate = 0;   // [B/s]
+        double burst = 0;  // bytes that may be faster
         std::vector<message> messages{};
         friend bool operator==(const measured&, const measured&) = default;
     };
@@ -92,7 +93,7 @@ private:
     const history& of(int link) { return past()[static_cast<std::size_t>(link)]; }
     double rate_now(int link);
     bool carry_the_same(int a, int b);
-    std::optional<judgement> judge_link(int link, std::uint32_t window);
+    std::optional<judgement> judge_link(int link, std::uint32_t window, std::size_t at_least = 1);
     std::optional<finding> compare(std::uint32_t window);
     void end_slow(std::uint32_t window, std::vector<finding>& found);
 

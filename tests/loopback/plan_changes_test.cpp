@@ -12,6 +12,7 @@
 #include <terrace/loopback.hpp>
 
 #include "api/core.hpp"
+#include "api/plan_follower.hpp"
 #include "base/hash.hpp"
 #include "plan/plan_access.hpp"
 #include "support/dice.hpp"
@@ -98,6 +99,40 @@ TEST(plan_changes, bits_stay_where_they_are_reproducible) {
     const std::vector<outcome> all = run_all(500, true, o);
     for (const outcome& each : all) EXPECT_EQ(each.hashes, std::vector(500, all[0].hashes[0]));
     EXPECT_GT(all[0].proposals, 5);
+}
+
+// A plan for a slow link may use it so little that nobody sees that it is back.
+TEST(plan_changes, the_first_plan_runs_for_a_moment_while_a_link_is_slow) {
+    const plan first = two_plans()[0];
+    std::vector<changed_plan> done;
+    std::set<std::uint64_t> changes;  // calls from which on another plan runs
+    loopback::run(first, [&](communicator& comm) {
+        options o;
+        plan_changes& change = core_of(comm).control().plan_change;
+        plan_follower follower(change, data_of(first), o);
+        const link_rows rows(data_of(first).machine);
+        statistics so_far;
+        so_far.calls.push_back({.call = "allreduce"});
+        const slow_links::finding slow{{rows.link(1, 1, false)}, 0.5, 1, 0, true};
+        if (comm.rank() == 0) follower.note(slow, "is slow");
+        std::vector<float> data(5000);
+        for (float goes_on = 1; goes_on > 0;) {
+            comm.allreduce(std::span(data));
+            if (comm.rank() == 0) {
+                follower.look(rows, so_far);
+                changes.insert(change.changed_at());
+                if (changes.size() == 4) follower.note({slow.links, 1, 1, 0, false}, "is back");
+                goes_on = follower.done().size() < 2 ? 1 : 0;
+                done = follower.done();
+            }
+            comm.broadcast(std::span(&goes_on, 1), 0);
+        }
+    });
+    ASSERT_EQ(done.size(), 2u);
+    EXPECT_EQ(done[0].why, "is slow");
+    EXPECT_EQ(done[1].why, "is back");
+    EXPECT_GT(done[1].from_call, done[0].from_call);
+    EXPECT_EQ(changes.size(), 5u);  // none, slow, trial, slow, back
 }
 
 }  // namespace terrace::detail::test::plan_changes_test

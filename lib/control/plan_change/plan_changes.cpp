@@ -12,16 +12,20 @@ namespace terrace::detail {
 
 namespace {
 
-constexpr std::uint64_t ahead = 2;          // calls that a rank may begin while ranks agree
+constexpr std::uint64_t ahead = 1;          // calls that may begin while ranks agree: one is beginning, perhaps
 constexpr std::size_t most_at_once = 4096;  // messages that are sent before anything else is done
 using piece = std::array<char, 32>;
 
 }  // namespace
 
 void plan_changes::propose(std::string text) {
-    sending_ = {std::move(text)};
-    for (int r = 1; r < net_.size(); ++r)
-        say(r, plan_kind::offer, {.number = static_cast<std::uint32_t>(sending_.text.size())});
+    const auto known = std::ranges::find(known_, text);
+    const auto number = static_cast<std::uint16_t>(known - known_.begin());
+    const std::size_t sent = known == known_.end() ? 0 : text.size();
+    const auto missing = static_cast<std::uint32_t>(text.size() - sent);
+    for (int r = 1; r < net_.size(); ++r) say(r, plan_kind::offer, {number, missing});
+    if (missing > 0) known_.push_back(text);
+    sending_ = {std::move(text), sent};
     look();
 }
 
@@ -59,14 +63,19 @@ void plan_changes::take_answer(int from, std::uint64_t issued) {
 void plan_changes::receive(int from, const control_frame& f) {
     if (ended_) return;
     switch (static_cast<plan_kind>(f.kind)) {
-        case plan_kind::offer: coming_ = {{}, f.number}; return;
+        case plan_kind::offer:
+            coming_ = {{}, f.number};
+            if (f.number > 0) return;
+            coming_.text = known_[f.epoch];
+            return take();
         case plan_kind::piece: {
             const auto p = f.get<piece>();
             const std::size_t more = std::min(coming_.missing, p.size());
             coming_.text.append(p.data(), more);
             coming_.missing -= more;
-            if (coming_.missing == 0) take();
-            return;
+            if (coming_.missing > 0) return;
+            known_.push_back(coming_.text);
+            return take();
         }
         case plan_kind::ready: return take_answer(from, f.get<std::uint64_t>());
         case plan_kind::first_call: first_ = f.get<std::uint64_t>();

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "control/router.hpp"
 #include "executor/engine.hpp"
@@ -14,9 +15,9 @@ namespace terrace::detail {
 
 /// Lets all ranks run by another plan from one call on, which has the same number on all of them.
 ///
-/// Rank 0 of the plan sends the plan. Each rank that has all of it answers which call it has issued last, and begins no
-/// more than a few calls beyond that one until it hears which call is the first of the new plan. Rank 0 takes one that
-/// none may have begun.
+/// Rank 0 of the plan sends the plan, or the number of one that it has sent before. Each rank that has all of it
+/// answers which call it has issued last, and begins only one more until it hears which call is the first of the new
+/// plan. Rank 0 takes one that none may have begun.
 class plan_changes final : public control_service {
 public:
     /// @param calls whose numbers ranks speak of; must outlive this
@@ -65,6 +66,7 @@ private:
         std::size_t missing = 0;  // bytes
         bool is_here = false;     // and not answered yet
     } coming_;
+    std::vector<std::string> known_;      // texts of plans that all ranks have, in the order in which they came
     std::string text_;                    // of the plan that calls change to next
     std::optional<std::uint64_t> last_;   // call that may begin before the first of the new plan is known
     std::optional<std::uint64_t> first_;  // call of the new plan

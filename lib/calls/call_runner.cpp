@@ -66,7 +66,7 @@ bool call_runner::follow_plan() {
 // Who gives and gets blocks of lengths of its own has settled how by the first plan.
 binding call_runner::binding_of(const call_shape& call) const {
     const binding& first = with_.bound;
-    const bool is_first = !plan_ || call.has_own_lengths();
+    const bool is_first = !plan_ || !call.part_of.empty();
     return {is_first ? first.plan : *plan_, first.rank, first.callers_rank, first.reproducible, first.rounds_on_wire};
 }
 

@@ -101,6 +101,30 @@ TEST(plan_changes, bits_stay_where_they_are_reproducible) {
     EXPECT_GT(all[0].proposals, 5);
 }
 
+// How blocks go is settled by the first plan.
+TEST(plan_changes, blocks_of_lengths_of_their_own_stay_whole) {
+    const plan first = plan_of(four_nodes(), {{{0, 1}, 8, mode::scatter, "direct"}});
+    const plan second = plan_of(four_nodes(), {{{0}, 2, mode::scatter, "direct"}, {{1}, 4, mode::scatter, "direct"}});
+    loopback::run(first, [&](communicator& comm) {
+        plan_changes& changes = core_of(comm).control().plan_change;
+        const int rank = comm.rank(), ranks = comm.size();
+        for (int call = 0; call < 40; ++call) {
+            if (rank == 0 && call == 10) changes.propose(data_of(second).text);
+            std::vector<std::int64_t> counts, got(at(ranks));
+            std::vector<int> send, recv(at(100 * ranks)), expected;
+            for (int r = 0; r < ranks; ++r) {
+                counts.push_back((7 * rank + 3 * r + call) % 100);
+                send.insert(send.end(), at(static_cast<int>(counts.back())), 100 * rank + r);
+                expected.insert(expected.end(), at((7 * r + 3 * rank + call) % 100), 100 * r + rank);
+            }
+            comm.alltoallv(send, counts, recv, got, 100);
+            recv.resize(expected.size());
+            EXPECT_EQ(recv, expected) << "call " << call;
+        }
+        EXPECT_GT(changes.changed_at(), 10u);
+    });
+}
+
 // A plan for a slow link may use it so little that nobody sees that it is back.
 TEST(plan_changes, the_first_plan_runs_for_a_moment_while_a_link_is_slow) {
     const plan first = two_plans()[0];

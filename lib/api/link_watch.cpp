@@ -130,8 +130,8 @@ std::string link_watch::cost(const slow_links::finding& f) const {
 
 // Ranks that have failed say nothing.
 void link_watch::end() {
+    control_.plan_change.end(control_.link_report.is_open());
     control_.link_report.end();
-    control_.plan_change.end();
     const auto until = clock::now() + patience;
     do {
         control_.router.receive();

@@ -1,5 +1,7 @@
 // All ranks change to another plan at one call, while calls are in flight.
 
+#include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <deque>
 #include <set>
@@ -99,6 +101,27 @@ TEST(plan_changes, bits_stay_where_they_are_reproducible) {
     const std::vector<outcome> all = run_all(500, true, o);
     for (const outcome& each : all) EXPECT_EQ(each.hashes, std::vector(500, all[0].hashes[0]));
     EXPECT_GT(all[0].proposals, 5);
+}
+
+// Who has ended answers nobody.
+TEST(plan_changes, ranks_make_their_last_calls_where_rank_0_has_ended) {
+    const std::vector<plan> plans = two_plans();
+    options o;
+    o.timeout = std::chrono::seconds(20);
+    loopback::run(
+        plans[0],
+        [&](communicator& comm) {
+            plan_changes& changes = core_of(comm).control().plan_change;
+            if (comm.rank() == 0) {
+                changes.propose(data_of(plans[1]).text);
+                changes.end(true);
+            }
+            std::vector<float> data(500, 1);
+            for (int call = 0; call < 5; ++call) comm.allreduce(std::span(data));
+            EXPECT_EQ(data[499], std::pow(8.0f, 5.0f));
+            EXPECT_EQ(changes.changed_at(), 0u);
+        },
+        o);
 }
 
 // How blocks go is settled by the first plan.

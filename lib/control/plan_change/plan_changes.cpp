@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -80,6 +81,16 @@ void plan_changes::receive(int from, const control_frame& f) {
         case plan_kind::ready: return take_answer(from, f.get<std::uint64_t>());
         case plan_kind::first_call: first_ = f.get<std::uint64_t>();
     }
+}
+
+// Who has ended rank 0 counts, from then on, as one that has answered.
+void plan_changes::end(bool says) noexcept {
+    ended_ = true;
+    if (!says) return;
+    if (net_.rank() != 0) return say(0, plan_kind::ready, {}, calls_.issued());
+    if (!last_ || first_) return;
+    first_ = std::numeric_limits<std::uint64_t>::max();
+    for (int r = 1; r < net_.size(); ++r) say(r, plan_kind::first_call, {}, *first_);
 }
 
 bool plan_changes::may_begin() noexcept {

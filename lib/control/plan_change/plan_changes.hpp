@@ -43,8 +43,9 @@ public:
     std::chrono::duration<double> age() const noexcept;
     /// Adds what a call waits for that may not begin.
     void add_waits(const std::vector<int>& callers_rank, waiting& all) const;
-    /// The communicator ends, and says nothing more.
-    void end() noexcept { ended_ = true; }
+    /// The communicator ends: this rank begins no call any more, and reads no message of this service. @param says it
+    /// to the others, who may wait for it before they make their last calls
+    void end(bool says) noexcept;
 
 private:
     using clock = std::chrono::steady_clock;

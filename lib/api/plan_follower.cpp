@@ -20,8 +20,10 @@ namespace terrace::detail {
 
 namespace {
 
-constexpr int step = 5;                          // percent: links that are about as slow have one plan
-constexpr std::chrono::minutes longest_wait(1);  // for a trial, unless calls are long
+constexpr int step = 5;  // percent: links that are about as slow have one plan
+// Trials take a ninth of the time at first, and less where a link is slow for long.
+constexpr int trials_apart = 8;
+constexpr std::chrono::minutes longest_wait(10);
 
 // The same rules with no more lanes than the communicator has. Nothing where it cannot run them.
 std::optional<plan_data> fitted(plan_data made, const plan_data& first, int lanes) {
@@ -94,10 +96,14 @@ bool plan_follower::look(const link_rows& rows, const statistics& so_far) {
 // Returns the slow links of the plan that should run.
 const plan_follower::percents& plan_follower::wanted(clock::time_point now) {
     static const percents none;
-    if (trial_.is_on && running_.slow == slow_) trial_ = {false, {}, now - trial_.since};
-    if (trial_.is_on) return now < running_.since + trial ? none : slow_;
-    const auto wait = std::max(3 * trial_.took, std::min<clock::duration>(longest_wait, (now - slow_since_) / 4));
-    if (slow_.empty() || running_.slow != slow_ || now < running_.since + wait) return slow_;
+    if (trial_.is_on && running_.slow == slow_) {
+        trial_.is_on = false;
+        trial_.took = now - trial_.since;
+    }
+    if (trial_.is_on) return now < running_.since + trial_.least ? none : slow_;
+    if (slow_.empty() || running_.slow != slow_ || plans_[slow_] == plan_.text) return slow_;
+    const auto wait = std::max(trials_apart * trial_.took, (now - slow_since_) / 4);
+    if (now < running_.since + std::min<clock::duration>(wait, longest_wait)) return slow_;
     trial_.is_on = true;
     trial_.since = now;
     return none;

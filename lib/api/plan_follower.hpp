@@ -25,9 +25,9 @@ int most_lanes(const plan_data& p, const options& o) noexcept;
 /// that the link is back, so the first plan runs for a moment again and again: a trial.
 class plan_follower {
 public:
-    /// All must outlive this.
-    plan_follower(plan_changes& changes, const plan_data& p, const options& o)
-        : changes_(changes), plan_(p), options_(o) {}
+    /// All must outlive this. @param every so manieth window of messages is judged
+    plan_follower(plan_changes& changes, const plan_data& p, const options& o, std::uint32_t every)
+        : changes_(changes), plan_(p), options_(o), trial_{.least = 2 * every * message_times::window} {}
 
     /// A link has become slow, or is so no longer. @param why the plan changes, in words
     void note(const slow_links::finding& f, const std::string& why);
@@ -40,8 +40,6 @@ public:
 private:
     using clock = std::chrono::steady_clock;
     using percents = std::map<int, int>;  // of what links carry, by link: those that are slow
-
-    static constexpr std::chrono::seconds trial{1};  // at least
 
     hierarchy machine(const link_rows& rows) const;
     void make_plan(const link_rows& rows, const statistics& so_far);
@@ -60,9 +58,10 @@ private:
         clock::time_point since{};
     } running_;
     struct {
+        clock::duration least{};  // two windows that are judged
         bool is_on = false;
         clock::time_point since{};
-        clock::duration took{trial};  // the last one, with the changes of plan
+        clock::duration took{least};  // the last one, with the changes of plan
     } trial_;
     std::map<percents, std::string> plans_;  // texts
     struct {

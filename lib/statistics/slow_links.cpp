@@ -35,19 +35,25 @@ double quantile(std::vector<double> all, double part) {
     return *nth;
 }
 
-// Returns the most bytes that began and were complete within some time, by that time [B/s]. @param least time [s]
-// @param burst so many bytes may be faster   @param at_least so many messages
-double most_carried(auto messages, double least, double burst, std::size_t at_least = 1) {
+struct carried {
+    double rate = 0, by_several = 0;  // [B/s]; by several messages
+};
+
+// Returns the most bytes that began and were complete within some time, by that time. @param least time [s]
+// @param burst so many bytes may be faster
+carried most_carried(auto messages, double least, double burst) {
     std::ranges::sort(messages, {}, [](const auto& m) { return m.ended; });
-    double most = 0;
+    carried most;
+    const std::size_t enough_of_them = std::min(several, messages.size());
     for (const auto& first : messages) {
         double bytes = 0;
         std::size_t count = 0;
         for (const auto& m : messages) {
             if (m.begun < first.begun) continue;
             bytes += m.bytes;
-            if (++count < at_least) continue;
-            most = std::max(most, (bytes - burst) / std::max(least, m.ended - first.begun));
+            const double rate = (bytes - burst) / std::max(least, m.ended - first.begun);
+            most.rate = std::max(most.rate, rate);
+            if (++count >= enough_of_them) most.by_several = std::max(most.by_several, rate);
         }
     }
     return most;
@@ -99,9 +105,10 @@ void slow_links::measure(std::uint32_t window, const flows& seen) {
     calls_ = calls.size() == 1 ? *calls.begin() : -1;
     for (std::size_t l = 0; l < links_.size(); ++l) {
         history& h = past()[l];
-        if (const auto& [all, burst] = through[l]; !all.empty())
-            h.last.emplace_back(window,
-                                measured{std::min(links_[l].rate, most_carried(all, least_span, burst)), burst, all});
+        if (const auto& [all, burst] = through[l]; !all.empty()) {
+            const auto [rate, by_several] = most_carried(all, least_span, burst);
+            h.last.emplace_back(window, measured{std::min(links_[l].rate, rate), by_several, all});
+        }
         while (h.last.size() > kept || (!h.last.empty() && h.last.front().first + most_apart * every_ < window)) {
             if (slow_.empty()) h.before.push_back(h.last.front().second.rate);
             h.last.pop_front();
@@ -126,7 +133,7 @@ std::vector<slow_links::finding> slow_links::judge(std::uint32_t now) {
     while (!windows_.empty() && windows_.begin()->first + until_known <= now) {
         const auto& [window, seen] = *windows_.begin();
         measure(window, seen);
-        end_slow(window, found);
+        end_slow(found);
         if (std::optional<finding> f = compare(window)) found.push_back(slow_.emplace_back(std::move(*f)));
         judged_ = window + 1;
         windows_.erase(windows_.begin());
@@ -134,15 +141,27 @@ std::vector<slow_links::finding> slow_links::judge(std::uint32_t now) {
     return found;
 }
 
-void slow_links::end_slow(std::uint32_t window, std::vector<finding>& found) {
+void slow_links::end_slow(std::vector<finding>& found) {
     std::erase_if(slow_, [&](const finding& f) {
-        const std::optional<judgement> j = judge_link(f.links.front(), window, several);
-        if (!j || j->part < half_way(f.rate / f.before)) return false;
+        if (!is_back(f)) return false;
         found.push_back(f);
         found.back().is_slow = false;
         return true;
     });
     if (!found.empty()) forget();  // windows in which it was slow
+}
+
+// A single message may show too much now and then.
+bool slow_links::is_back(const finding& f) {
+    for (const int l : {f.links.front(), links_[at(f.links.front())].back}) {
+        const history& h = of(l);
+        const double least = half_way(f.rate / f.before) * (h.usual > 0 ? h.usual : f.before);
+        const auto windows = [&](double measured::*rate) {
+            return std::ranges::count_if(h.last, [&](const auto& each) { return each.second.*rate >= least; });
+        };
+        if (windows(&measured::by_several) >= 2 || windows(&measured::rate) >= std::ptrdiff_t{enough}) return true;
+    }
+    return false;
 }
 
 // Returns what a slow link carries [B/s], in its better direction. Of many messages few are under way where the time
@@ -154,7 +173,7 @@ double slow_links::rate_now(int link) {
         for (const auto& [window, m] : of(l).last)
             if (window + recent * every_ > of(l).last.back().first)
                 all.insert(all.end(), m.messages.begin(), m.messages.end());
-        rate = std::max(rate, most_carried(std::move(all), seconds_at(recent - 2), 0));
+        rate = std::max(rate, most_carried(std::move(all), seconds_at(recent - 2), 0).rate);
     }
     return rate;
 }
@@ -167,15 +186,13 @@ bool slow_links::carry_the_same(int a, int b) {
 }
 
 // Nothing where it is not judged. Links whose messages have not been seen lately are not.
-// @param at_least so many messages show a rate
-std::optional<slow_links::judgement> slow_links::judge_link(int link, std::uint32_t window, std::size_t at_least) {
+std::optional<slow_links::judgement> slow_links::judge_link(int link, std::uint32_t window) {
     judgement j{.link = link};
     for (const int l : {link, links_[at(link)].back}) {
         const history& h = of(l);
         if (h.last.size() < enough || h.usual <= 0 || h.last.back().first + every_ < window) return {};
         std::vector<double> rates;
-        for (const auto& [when, m] : h.last)
-            rates.push_back(at_least == 1 ? m.rate : most_carried(m.messages, least_span, m.burst, at_least));
+        for (const auto& each : h.last) rates.push_back(each.second.rate);
         j.part = std::max(j.part, quantile(std::move(rates), shown) / h.usual);
     }
     return j;

@@ -71,8 +71,7 @@ private:
     };
     // What a window shows of a link.
     struct measured {
-        double rate = 0;   // [B/s]
-        double burst = 0;  // bytes that may be faster
+        double rate = 0, by_several = 0;  // [B/s]; by several messages
         std::vector<message> messages{};
         friend bool operator==(const measured&, const measured&) = default;
     };
@@ -93,9 +92,10 @@ private:
     const history& of(int link) { return past()[static_cast<std::size_t>(link)]; }
     double rate_now(int link);
     bool carry_the_same(int a, int b);
-    std::optional<judgement> judge_link(int link, std::uint32_t window, std::size_t at_least = 1);
+    std::optional<judgement> judge_link(int link, std::uint32_t window);
+    bool is_back(const finding& f);
     std::optional<finding> compare(std::uint32_t window);
-    void end_slow(std::uint32_t window, std::vector<finding>& found);
+    void end_slow(std::vector<finding>& found);
 
     std::vector<direction> links_;
     path path_;

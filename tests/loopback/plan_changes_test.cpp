@@ -156,7 +156,7 @@ TEST(plan_changes, the_first_plan_runs_for_a_moment_while_a_link_is_slow) {
     loopback::run(first, [&](communicator& comm) {
         options o;
         plan_changes& change = core_of(comm).control().plan_change;
-        plan_follower follower(change, data_of(first), o);
+        plan_follower follower(change, data_of(first), o, 1);
         const link_rows rows(data_of(first).machine);
         statistics so_far;
         so_far.calls.push_back({.call = "allreduce"});

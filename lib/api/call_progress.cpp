@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/at_end.hpp"
+#include "calls/failure_state.hpp"
 
 namespace terrace::detail {
 
@@ -17,11 +18,7 @@ namespace {
 constexpr std::uint64_t message_bit = std::uint64_t{1} << 63, ticket_bit = call_admission::ticket_bit;
 
 void make(const callback& f, const std::exception_ptr& error, const options& o) {
-    try {
-        f(error);
-    } catch (const std::exception& e) {
-        if (o.log) o.log(log_level::warn, fmt::format("a callback of a request threw: {}", e.what()));
-    }
+    or_warn(o, "a callback of a request threw: ", [&] { f(error); });
 }
 
 }  // namespace

@@ -7,9 +7,11 @@
 namespace terrace::detail {
 
 // Other rules than the plan's run where bits are fixed, and other bytes cross the links where they are rounded.
-void call_reports::begin(int plan_rank) {
+void call_reports::begin(control_plane& control, int plan_rank) {
     if (!options_.profile_directory.empty() && plan_rank == 0 && !options_.reproducible && !options_.rounds_on_wire)
         times_ = std::make_unique<call_times>();
+    if (options_.adapt != options::adapting::off)
+        links_ = std::make_unique<link_watch>(control, events_, plan_, options_, ranks_, plan_rank);
 }
 
 statistics call_reports::count(engine& calls, const std::vector<int>& number_of_rank) const {
@@ -26,7 +28,7 @@ rank_statistics call_reports::counted_in_job(engine& calls) const {
             plan_.name,
             ranks_.world[static_cast<std::size_t>(ranks_.own)],
             static_cast<int>(ranks_.callers.size()),
-            count(calls, ranks_.world_by_plan()),
+            count(calls, ranks_.world_by_plan),
             links_ ? links_->changes() : std::vector<changed_plan>{}};
 }
 

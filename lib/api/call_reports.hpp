@@ -20,13 +20,9 @@ public:
     call_reports(const plan_data& p, const options& o, const rank_numbers& ranks)
         : plan_(p), options_(o), ranks_(ranks), events_(!o.trace_file.empty(), ranks.own) {}
 
-    /// Begins to note what calls took, where a profile is asked for. @param plan_rank of this process
-    void begin(int plan_rank);
-    /// Begins to watch links, where that is asked for. @param control must outlive this
-    void watch_links(control_plane& control, int plan_rank) {
-        if (options_.adapt != options::adapting::off)
-            links_ = std::make_unique<link_watch>(control, events_, plan_, options_, ranks_, plan_rank);
-    }
+    /// Begins to note what calls took, and to watch links, where that is asked for. @param control must outlive this
+    /// @param plan_rank of this process
+    void begin(control_plane& control, int plan_rank);
     /// Sends and reads what ranks tell one another of links.
     void look_at_links(engine& calls) {
         if (links_) links_->look([&] { return counted(calls); });

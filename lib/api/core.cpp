@@ -99,12 +99,11 @@ communicator_core::communicator_core(planned_ranks with, options o, std::optiona
     const int lanes = most_lanes(data_of(plan_), options_);
     running_ = std::make_unique<engine>(*net_, lanes, reports_.events());
     ranks_.gather(net_->ranks());
-    reports_.begin(net_->rank());
     control_ = std::make_unique<control_plane>(
         *net_, *running_, engine::request_slots(lanes), ranks_.callers, reports_.events(), options_,
         [this] { progress_->move_along(); }, [this] { progress_->watch(); });
-    running_->serve(control_->messages);
-    reports_.watch_links(*control_, net_->rank());
+    running_->serve([this](int slot) { control_->messages.complete(slot); });
+    reports_.begin(*control_, net_->rank());
     const binding bound{data_of(plan_), net_->rank(), ranks_.callers, options_.reproducible, options_.rounds_on_wire};
     calls_ = std::make_unique<call_admission>(call_admission::parts{
         .runs = {bound, *net_, *running_, reports_.events(), control_->call_order, control_->plan_change, failure_,
@@ -141,11 +140,7 @@ communicator_core::~communicator_core() {
         calls_->queue().keep_for_ever();
         keep_for_ever(std::move(control_));
     }
-    try {
-        reports_.write_last(*running_, failure_.is_broken());
-    } catch (const std::exception& e) {
-        if (options_.log) options_.log(log_level::warn, e.what());
-    }
+    or_warn(options_, "", [&] { reports_.write_last(*running_, failure_.is_broken()); });
 }
 
 request communicator_core::start(const full_call& c) {

@@ -16,8 +16,6 @@ constexpr int tries = 16;
 driver::driver(std::optional<int> core, work w)
     : core_(core), work_(std::move(w)), thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
-driver::~driver() = default;
-
 void driver::stop() {
     thread_.request_stop();
     thread_.join();

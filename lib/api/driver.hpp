@@ -30,7 +30,6 @@ public:
     /// @param core to run on (bind_thread_to_core_from_end): the thread then does all that there is. Without, it
     /// takes over under contention alone.   @throws std::system_error if there cannot be a thread
     driver(std::optional<int> core, work w);
-    ~driver();
     /// Ends the thread. Others may use the driver until this returns.
     void stop();
 

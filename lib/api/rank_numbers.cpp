@@ -18,15 +18,12 @@ void rank_numbers::gather(team& all) {
     const greeting mine{std::chrono::system_clock::now().time_since_epoch().count(), own};
     all.gather_all(&mine, said.data(), sizeof mine);
     communicator = fmt::format("{:x}-{}", said.front().time, all.world_rank(0));
-    for (const greeting& g : said) callers.push_back(static_cast<int>(g.rank));
-    world.resize(callers.size());
-    for (int r = 0; r < all.size(); ++r) world[at(callers[at(r)])] = all.world_rank(r);
-}
-
-std::vector<int> rank_numbers::world_by_plan() const {
-    std::vector<int> ranks;
-    for (const int r : callers) ranks.push_back(world[at(r)]);
-    return ranks;
+    world.resize(said.size());
+    for (int r = 0; r < all.size(); ++r) {
+        callers.push_back(static_cast<int>(said[at(r)].rank));
+        world_by_plan.push_back(all.world_rank(r));
+        world[at(callers.back())] = world_by_plan.back();
+    }
 }
 
 }  // namespace terrace::detail

@@ -9,15 +9,14 @@ namespace terrace::detail {
 
 /// The numbers of a communicator's ranks: in its plan, for its callers, and in the whole job.
 struct rank_numbers {
-    int own = 0;                 ///< the callers' number of this process
-    std::vector<int> callers{};  ///< the callers' numbers, by rank of the plan
-    std::vector<int> world{};    ///< the numbers in the whole job, by the callers' numbers
-    std::string communicator{};  ///< the name of the communicator among all that write files to a directory
+    int own = 0;                       ///< the callers' number of this process
+    std::vector<int> callers{};        ///< the callers' numbers, by rank of the plan
+    std::vector<int> world{};          ///< the numbers in the whole job, by the callers' numbers
+    std::string communicator{};        ///< the name of the communicator among all that write files to a directory
+    std::vector<int> world_by_plan{};  ///< the numbers in the whole job, by rank of the plan
 
     /// Asks all ranks for their numbers. Collective. @param all in the plan's order
     void gather(team& all);
-    /// Returns the numbers in the whole job, by rank of the plan.
-    std::vector<int> world_by_plan() const;
 };
 
 }  // namespace terrace::detail

@@ -6,6 +6,7 @@
 #include <terrace/error.hpp>
 
 #include "calls/calls_in_flight.hpp"
+#include "calls/failure_state.hpp"
 
 namespace terrace {
 
@@ -22,11 +23,7 @@ calls_in_flight& existing(const call_source& source, std::uint64_t life) {
 }  // namespace
 
 void request::drop() noexcept {
-    try {
-        wait();
-    } catch (...) {
-        // wait() reports errors.
-    }
+    error_in([this] { wait(); });  // wait() reports errors
 }
 
 request& request::operator=(request&& other) noexcept {
@@ -57,11 +54,8 @@ void request::then(std::function<void(std::exception_ptr)> done) {
 void wait_all(std::span<request> requests) {
     std::exception_ptr first;
     for (request& r : requests) {
-        try {
-            r.wait();
-        } catch (...) {
-            if (!first) first = std::current_exception();
-        }
+        const std::exception_ptr error = error_in([&] { r.wait(); });
+        if (!first) first = error;
     }
     if (first) std::rethrow_exception(first);
 }

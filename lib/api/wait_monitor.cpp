@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <fstream>
 #include <optional>
 #include <span>
 
@@ -16,6 +15,8 @@
 
 #include "base/index.hpp"
 #include "base/quiet_task.hpp"
+#include "base/text_file.hpp"
+#include "calls/failure_state.hpp"
 #include "transport/team.hpp"
 
 namespace terrace::detail {
@@ -60,11 +61,7 @@ void wait_monitor::keep_metrics() {
     const auto now = std::chrono::steady_clock::now();
     if (now < metrics_due_ || of_.running.idle()) return;
     metrics_due_ = now + std::chrono::seconds(5);
-    try {
-        of_.reports.write_metrics(of_.running, false);
-    } catch (const std::exception& e) {
-        if (options_.log) options_.log(log_level::warn, e.what());
-    }
+    or_warn(options_, "", [&] { of_.reports.write_metrics(of_.running, false); });
 }
 
 void wait_monitor::tell_stamps() const {
@@ -110,18 +107,14 @@ void wait_monitor::time_out() const {
 }
 
 void wait_monitor::dump() const {
-    try {
+    or_warn(options_, "", [&] {
         std::vector<std::string> lines = waits().lines;
         if (const int end = end_of_chain(); end >= 0)
             lines.push_back(fmt::format("in the end: rank {}, which does not answer", end));
-        const std::string name = fmt::format("{}.{}.json", options_.dump_file.string(), of_.ranks.own);
-        std::ofstream out(name);
-        if (!(out << of_.reports.events().dump(lines) << std::flush))
-            throw input_error(name, 0, 0, "cannot be written; name another file");
+        write_atomically(fmt::format("{}.{}.json", options_.dump_file.string(), of_.ranks.own),
+                         of_.reports.events().dump(lines));
         of_.reports.write_statistics(of_.running);
-    } catch (const std::exception& e) {
-        if (options_.log) options_.log(log_level::warn, e.what());
-    }
+    });
 }
 
 std::string timeout_message(double seconds, const waiting& for_what, int end, bool watched,

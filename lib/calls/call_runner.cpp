@@ -63,28 +63,18 @@ bool call_runner::follow_plan() {
     return true;
 }
 
-// Who gives and gets blocks of lengths of its own has settled how by the first plan.
-binding call_runner::binding_of(const call_shape& call) const {
-    const binding& first = with_.bound;
-    const bool is_first = !plan_ || !call.part_of.empty();
-    return {is_first ? first.plan : *plan_, first.rank, first.callers_rank, first.reproducible, first.rounds_on_wire};
-}
-
 // ---- programs
 
 // A shorter vector is copied into a slot sooner than peers have read it in the caller's memory, and the call would wait
-// for them.
-bool call_runner::reachable(const call_shape& call, const void* send, const void* recv) const noexcept {
+// for them. An allreduce multiplies its elements on the way to recv, and works in place there; else they are in plain
+// memory.
+bool call_runner::peers_reach(const call_shape& call, const void* send, const void* recv) const noexcept {
     constexpr std::size_t worth_no_copy = 1024;  // [bytes], as measured: docs/performance.md
+    if (call.multiplies() && call.what != collective::allreduce) return false;
+    const void* const given = call.multiplies() ? recv : send;
     const std::size_t bytes = static_cast<std::size_t>(call.count) * size_of(call.type);
     return bytes >= worth_no_copy && !row_of(call.what).blocks && with_.net.reachable(recv, bytes) &&
-           (send == recv || with_.net.reachable(send, bytes));
-}
-
-// An allreduce multiplies its elements on the way to recv, and works in place there; else they are in plain memory.
-bool call_runner::peers_reach(const call_shape& call, const void* send, const void* recv) const noexcept {
-    return call.multiplies() ? call.what == collective::allreduce && reachable(call, recv, recv)
-                             : reachable(call, send, recv);
+           (given == recv || with_.net.reachable(given, bytes));
 }
 
 call_runner::programs::entry* call_runner::find_idle(const call_shape& call, bool near) noexcept {
@@ -107,7 +97,11 @@ call_runner::programs::entry& call_runner::program_for(const call_shape& call, b
 }
 
 program call_runner::bind(const call_shape& call, bool near) {
-    const binding bound = binding_of(call);
+    // Who gives and gets blocks of lengths of its own has settled how by the first plan.
+    const binding& first = with_.bound;
+    const bool is_first = !plan_ || !call.part_of.empty();
+    const binding bound{is_first ? first.plan : *plan_, first.rank, first.callers_rank, first.reproducible,
+                        first.rounds_on_wire};
     const capabilities& can = with_.net.can();
     const rule chosen = bound.rule_to_run(call);
     auto [chunks, lanes, full, tail, steps] =
@@ -119,6 +113,7 @@ program call_runner::bind(const call_shape& call, bool near) {
                                 to_string(call.type), describe(bound.plan.machine, chosen.stages), lanes, chunks.chunks,
                                 std::max(full.count, tail.count)));
     const std::int64_t bytes = bound.bytes_of(call);
+    static const std::int64_t cache = std::max(sysconf(_SC_LEVEL3_CACHE_SIZE), sysconf(_SC_LEVEL2_CACHE_SIZE));
     program made(std::move(full), std::move(tail),
                  {.element = size_of(call.type),
                   .reduce = find_reduce(call.type, call.op, widest_vectors(),
@@ -130,7 +125,7 @@ program call_runner::bind(const call_shape& call, bool near) {
                   .lanes = lanes,
                   .placed = placed,
                   .slot_bytes = placed ? can.slot_bytes : 0,
-                  .streams = streams(call),
+                  .streams = cache > 0 && 2 * bytes > cache,  // what is written leaves the cache before it is read
                   .owners = bound.meets_wire_types(call) ? owners_of(chosen, call) : 1,
                   .own_lengths = call.has_own_lengths(),
                   .counted_as = with_.running.counts().size_of(name_of(call), bytes),
@@ -148,12 +143,6 @@ int call_runner::owners_of(const rule& r, const call_shape& call) const {
     for (const owned& o : c.owners)
         if (std::ranges::count(o.owners, me) > 0) return static_cast<int>(o.owners.size());
     return 1;
-}
-
-// True for buffers so long that what is written has left the cache before anybody reads it.
-bool call_runner::streams(const call_shape& call) const {
-    static const std::int64_t cache = std::max(sysconf(_SC_LEVEL3_CACHE_SIZE), sysconf(_SC_LEVEL2_CACHE_SIZE));
-    return cache > 0 && 2 * with_.bound.bytes_of(call) > cache;
 }
 
 // ---- memory

@@ -72,16 +72,13 @@ public:
     void keep_for_ever() { programs_.keep_for_ever(); }
 
 private:
-    // True if peers on the node reach these buffers, and gain by it.
-    bool reachable(const call_shape& call, const void* send, const void* recv) const noexcept;
-    // The same of the buffers that the call's program works on. Such a program is `near`.
+    // True if peers on the node reach the buffers that the call's program works on, and gain by it. Such a program is
+    // `near`.
     bool peers_reach(const call_shape& call, const void* send, const void* recv) const noexcept;
     programs::entry* find_idle(const call_shape& call, bool near) noexcept;
     programs::entry& program_for(const call_shape& call, bool near);
     program bind(const call_shape& call, bool near);
-    binding binding_of(const call_shape& call) const;
     int owners_of(const rule& r, const call_shape& call) const;
-    bool streams(const call_shape& call) const;
     void lend_scratch(programs::entry& to, std::size_t more = 0);
     const void* multiplied(programs::entry& by, const void* send, void* recv, double factor);
 

@@ -3,8 +3,11 @@
 #include <atomic>
 #include <exception>
 #include <functional>
+#include <string>
 #include <string_view>
 #include <vector>
+
+#include <terrace/options.hpp>
 
 #include "transport/team.hpp"
 
@@ -51,6 +54,16 @@ std::exception_ptr error_in(Action action) {
         return nullptr;
     } catch (...) {
         return std::current_exception();
+    }
+}
+
+/// Runs what may fail without harm. The log says why it has failed, behind `what`.
+template <class Action>
+void or_warn(const options& o, std::string_view what, Action action) {
+    try {
+        action();
+    } catch (const std::exception& e) {
+        if (o.log) o.log(log_level::warn, std::string(what) + e.what());
     }
 }
 

@@ -35,11 +35,6 @@ void endpoint::add(std::unique_ptr<stage_runner> collectives) {
     can_.slots = more.slots;
 }
 
-std::vector<int> endpoint::missing(int slot) const {
-    std::vector<int> ranks = node_ ? node_->missing(slot) : std::vector<int>{};
-    return ranks.empty() && collectives_ ? collectives_->missing(slot) : ranks;
-}
-
 std::string endpoint::name() const {
     const std::string& wire = wire_->traits().name;
     return node_ ? fmt::format("shm in nodes, {}", wire) : wire;

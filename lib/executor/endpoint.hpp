@@ -14,16 +14,6 @@ namespace terrace::detail {
 /// The lowest tags of the wire are for messages of callers: copied ones, and pieces of others. Programs use the rest.
 inline constexpr int eager_tag = 0, piece_tag = 1, first_program_tag = 2;
 
-/// Whoever uses slots of an endpoint beside the programs.
-class slot_owner {
-public:
-    /// The message in a slot has completed.
-    virtual void complete(int slot) noexcept = 0;
-
-protected:
-    ~slot_owner() = default;
-};
-
 /// Everything that the programs of one communicator run on: messages among its ranks, and runners of whole stages where
 /// there are any: one in the memory that the ranks of a node share, and one by the collectives of the library below.
 /// Used by one thread at a time. Ranks are the plan's: 0 ... size - 1 in the order of the hierarchy.
@@ -56,18 +46,15 @@ public:
         ++in_flight_;
         wire_->recv(slot, peer, tag, to, bytes);
     }
+    /// Returns what runs the stages of a provider.
+    stage_runner& runner(provider by) const noexcept {
+        if (by == provider::mpi) return *collectives_;
+        return *node_;
+    }
     /// stage_runner::start. Somebody must look after the progress of a stage of the library.
     void stage(int slot, const stage_call& call) noexcept {
-        if (call.by != provider::mpi) return node_->start(slot, call);
-        collectives_->start(slot, call);
-        ++in_flight_;
-    }
-    /// Returns the ranks that the stage in a slot waits for.
-    std::vector<int> missing(int slot) const;
-    /// Returns one of them; -1: none.
-    int first_missing(int slot) const {
-        const int in_node = node_ ? node_->first_missing(slot) : -1;
-        return in_node < 0 && collectives_ ? collectives_->first_missing(slot) : in_node;
+        if (call.by == provider::mpi) ++in_flight_;
+        runner(call.by).start(slot, call);
     }
 
     // For whoever drives them.

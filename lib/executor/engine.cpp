@@ -29,10 +29,7 @@ std::chrono::duration<double> engine::age() noexcept {
 void engine::follow_waits() {
     waits_.follow([&]() -> std::optional<call_counts::place> {
         if (calls_.empty() || calls_.front().request_block < 0) return {};
-        const pending_call& c = calls_.front();
-        const std::optional<program::awaited> whom = c.run->first_awaited();
-        if (!whom) return {};
-        return call_counts::place{c.number, c.run->made_for().counted_as, whom->stage, whom->peer};
+        return calls_.front().run->first_awaited();
     });
 }
 
@@ -78,7 +75,7 @@ bool engine::progress() noexcept {
     for (int slot : net_.poll()) {
         const std::size_t block = at(slot / block_size_);
         if (block < request_blocks_.size()) request_blocks_[block]->complete_request(slot);
-        else others_->complete(slot);
+        else others_(slot);
         moved = true;
     }
     if (moved) waits_.end();
@@ -103,15 +100,8 @@ void engine::finish() noexcept {
 
 void engine::add_waits(const std::vector<int>& callers_rank, waiting& all) const {
     for (const pending_call& c : calls_) {
-        if (c.request_block < 0) {
-            all.lines.push_back(fmt::format("call {}: waiting for earlier calls", c.number));
-            continue;
-        }
-        for (const program::wait& w : c.run->waits()) {
-            const int peer = callers_rank[at(w.peer)];
-            all.add(peer, fmt::format("call {}: stage {} {}, step {}, chunk {}: {} rank {}", c.number, w.stage,
-                                      w.down ? "down" : "up", w.step, w.chunk, w.what, peer));
-        }
+        if (c.request_block >= 0) c.run->add_waits(callers_rank, all);
+        else all.lines.push_back(fmt::format("call {}: waiting for earlier calls", c.number));
     }
 }
 

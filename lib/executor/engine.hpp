@@ -2,6 +2,8 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <utility>
 #include <vector>
 
 #include "base/index.hpp"
@@ -57,8 +59,8 @@ public:
     static constexpr int most_running = 16;
     /// Returns the request slots of an endpoint for programs of up to so many lanes.
     static int request_slots(int lanes) noexcept { return program::request_slots(lanes) * most_running; }
-    /// Reports slots from `request_slots` on to their owner, which must outlive this.
-    void serve(slot_owner& others) noexcept { others_ = &others; }
+    /// Reports slots from `request_slots` on that have completed to whoever uses them.
+    void serve(std::function<void(int slot)> others) { others_ = std::move(others); }
 
     /// The memory that programs borrow for their calls, and that goes back when a call is done.
     scratch_pool& scratch() noexcept { return scratch_; }
@@ -106,7 +108,7 @@ private:
     endpoint& net_;
     recorder& events_;
     scratch_pool scratch_;
-    slot_owner* others_ = nullptr;          // of the slots behind the blocks
+    std::function<void(int)> others_;       // takes slots behind the blocks
     int block_size_;                        // request slots of one block: as many as a program can use
     std::vector<program*> request_blocks_;  // by block: the program that uses it; null: none
     lane_slot_table lane_slots_;

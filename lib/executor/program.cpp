@@ -352,16 +352,16 @@ void program::complete_request(int slot) noexcept {
     else at.complete_request(in_lane);
 }
 
-std::optional<program::awaited> program::first_awaited() const {
-    std::optional<awaited> found;
+std::optional<call_counts::place> program::first_awaited() const {
+    std::optional<call_counts::place> found;
     bool only_sent = true;
     for (const lane& l : lanes_) {
         const auto look = [&](std::uint32_t n) {
             const instr& i = l.instruction(n);
             if (!only_sent || (found && i.what == action::send)) return;
-            const int peer = is_stage(i.what) ? net_.first_missing(request_of(l, stage_request)) : i.peer;
+            const int peer = is_stage(i.what) ? net_.runner(i.by).first_missing(request_of(l, stage_request)) : i.peer;
             if (peer < 0) return;
-            found = {l.code->code.phases[i.phase].stage, peer};
+            found = {call_.in.number, shape_.counted_as, l.code->code.phases[i.phase].stage, peer};
             only_sent = i.what == action::send;
         };
         if (l.brief) look(l.stage);
@@ -371,29 +371,28 @@ std::optional<program::awaited> program::first_awaited() const {
     return found;
 }
 
-std::vector<program::wait> program::waits() const {
-    std::vector<wait> found;
+void program::add_waits(const std::vector<int>& callers_rank, waiting& all) const {
     for (const lane& l : lanes_) {
-        const std::int64_t chunk = l.machine.chunk();
+        const auto add = [&](const phase& p, int step, std::string_view what, int peer) {
+            const int rank = callers_rank[static_cast<std::size_t>(peer)];
+            all.add(rank, fmt::format("call {}: stage {} {}, step {}, chunk {}: {} rank {}", call_.in.number, p.stage,
+                                      p.down ? "down" : "up", step, l.machine.chunk(), what, rank));
+        };
         if (l.held) {
-            for (int peer : net_.node()->lane_readers(l.slot.number))
-                found.push_back({0, false, 0, chunk, "memory that is still read by", peer});
+            for (const int peer : net_.node()->lane_readers(l.slot.number))
+                add({}, 0, "memory that is still read by", peer);
             continue;
         }
-        const auto add = [&](std::uint32_t n, int peer) {
-            const instr& i = l.instruction(n);
-            const phase& p = l.code->code.phases[i.phase];
-            found.push_back(
-                {p.stage, p.down, i.step, chunk, fmt::format("{} {}", to_string(i.what), preposition(i.what)), peer});
-        };
         const auto add_all = [&](std::uint32_t n) {
-            if (!is_stage(l.instruction(n).what)) return add(n, l.instruction(n).peer);
-            for (int peer : net_.missing(request_of(l, stage_request))) add(n, peer);
+            const instr& i = l.instruction(n);
+            const std::string what = fmt::format("{} {}", to_string(i.what), preposition(i.what));
+            const phase& p = l.code->code.phases[i.phase];
+            if (!is_stage(i.what)) return add(p, i.step, what, i.peer);
+            for (const int peer : net_.runner(i.by).missing(request_of(l, stage_request))) add(p, i.step, what, peer);
         };
         l.machine.for_each_in_flight(add_all);
         if (l.brief) add_all(l.stage);
     }
-    return found;
 }
 
 }  // namespace terrace::detail

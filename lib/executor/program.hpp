@@ -15,6 +15,7 @@
 #include "executor/endpoint.hpp"
 #include "executor/recorder.hpp"
 #include "executor/scratch_pool.hpp"
+#include "executor/waits.hpp"
 #include "kernels/reduce.hpp"
 #include "schedule/block_steps.hpp"
 #include "schedule/lane_code.hpp"
@@ -222,25 +223,11 @@ public:
         return starter_.pending() && lanes_[static_cast<std::size_t>(starter_.last())].machine.lets_next_begin();
     }
 
-    /// An instruction that has been issued and waits for another rank.
-    struct wait {
-        int stage = 0;
-        bool down = false;
-        int step = 0;
-        std::int64_t chunk = 0;
-        std::string what;  ///< in words, before "rank 3"
-        int peer = 0;
-    };
-    std::vector<wait> waits() const;
-
-    /// A rank that holds up a call, and the stage in which it does.
-    struct awaited {
-        int stage = 0;
-        int peer = 0;
-    };
-    /// Returns one that this rank waits for, first of all for data; nothing if it waits for none, or for memory that is
-    /// still read.
-    std::optional<awaited> first_awaited() const;
+    /// Adds what the call waits for. @param callers_rank the caller's numbering by rank of the plan
+    void add_waits(const std::vector<int>& callers_rank, waiting& all) const;
+    /// Returns where this rank waits for another one, first of all for data; nothing if it waits for none, or for
+    /// memory that is still read.
+    std::optional<call_counts::place> first_awaited() const;
     /// Returns what the program was made for.
     const shape& made_for() const noexcept { return shape_; }
 

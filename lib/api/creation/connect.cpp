@@ -70,12 +70,6 @@ std::shared_ptr<region_source> memory_of_processes(const options& o) {
     return std::make_shared<posix_regions>([log = o.log](std::string_view why) { log(log_level::warn, why); });
 }
 
-void tell_others(team& all, const std::string& why) noexcept {
-    try {
-        require_same(all, why);
-    } catch (const std::exception&) {}
-}
-
 planned_ranks connect(connection all, const plan* p, const options& o, std::string_view also, kept_plans* kept) {
     if (p != nullptr) return connect_by(std::move(all), *p, o, also);
     if (!o.plan_file.empty()) {

@@ -8,6 +8,7 @@
 #include <terrace/plan.hpp>
 
 #include "api/creation/plan_cache.hpp"
+#include "calls/failure_state.hpp"
 #include "transport/network.hpp"
 
 namespace terrace::detail {
@@ -33,16 +34,14 @@ std::shared_ptr<liveness> watch_ranks(connection& all, const options& o);
 /// Returns memory for ranks that are processes. Where they cannot share it, the log of `o` says why.
 std::shared_ptr<region_source> memory_of_processes(const options& o);
 
-/// Makes connect() fail on the other ranks, since this one will not get there. @param why in words
-void tell_others(team& all, const std::string& why) noexcept;
-
-/// Does something that may fail on this rank alone, before connect(). @param what is missing if it fails
+/// Does something that may fail on this rank alone, before connect(), which then fails on the other ranks.
+/// @param what is missing if it fails
 template <class Action>
 decltype(auto) or_tell_others(team& all, std::string_view what, Action action) {
     try {
         return action();
     } catch (const std::exception& e) {
-        tell_others(all, std::string(what) + " (" + e.what() + ")");
+        error_in([&] { require_same(all, std::string(what) + " (" + e.what() + ")"); });
         throw;
     }
 }

@@ -100,8 +100,6 @@ elastic_core::elastic_core(store in, int founders, options o) : in_(std::move(in
     comm_.emplace(create_generation({std::move(all), options_.timeout, nullptr}, options_, plans_));
 }
 
-elastic_core::~elastic_core() = default;
-
 void elastic_core::expect_usable() const {
     if (options_.failure_timeout.count() <= 0)
         throw usage_error("an elastic job looks for failures: set options::failure_timeout above 0");

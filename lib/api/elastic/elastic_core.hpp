@@ -62,7 +62,6 @@ public:
     elastic_core(store in, options o);
     elastic_core(const elastic_core&) = delete;
     elastic_core& operator=(const elastic_core&) = delete;
-    ~elastic_core();
 
     bool iterate(const std::function<void(communicator&)>& work);
     void on_change(std::function<void(communicator&)> synchronise) { synchronise_ = std::move(synchronise); }

@@ -77,7 +77,7 @@ private:
 /// Memory is bounded. A sender has at most `window` complete sends to a peer that no receive has taken, and copies at
 /// most eager_copies messages at a time; further ones go by rendezvous, of which the receiver keeps the envelope alone.
 /// Ranks are the plan's. No function throws but for lack of memory.
-class point_to_point final : public control_service, public slot_owner {
+class point_to_point final : public control_service {
 public:
     static constexpr std::size_t inline_bytes = 16, eager_bytes = 8192;
     static constexpr int window = 64;
@@ -106,7 +106,7 @@ public:
 
     /// Posts what has waited for a slot. Returns true if anything happened.
     bool progress();
-    void complete(int slot) noexcept override;
+    void complete(int slot) noexcept;
     /// Receives all copied messages that nobody has asked for, so that their senders need not wait for this rank.
     void drain();
 

@@ -50,17 +50,12 @@ link_watch::link_watch(control_plane& control, recorder& events, const plan_data
         follower_ = std::make_unique<plan_follower>(control.plan_change, p, o, control.link_report.every());
 }
 
-bool link_watch::is_due() {
+bool link_watch::has_new_window() {
     const auto now = clock::now();
     if (!control_.link_report.has_work(now)) return false;
     control_.router.receive();
     control_.link_report.look(now);
-    return own_.judges;
-}
-
-bool link_watch::is_new_window() {
-    const auto now = clock::now();
-    if (own_.since == clock::time_point{}) own_.since = now;
+    if (!own_.judges) return false;
     if (!links_ && now - own_.since > until_begin) begin();
     return links_ && std::exchange(own_.window, control_.link_report.window(now)) != own_.window;
 }
@@ -94,7 +89,7 @@ void link_watch::judge(const statistics& s) {
         if (follower_) follower_->note(f, text);
     }
     if (!follower_) return;
-    if (follower_->look(rows_, s)) own_.forgets_until = own_.window + windows_of_both;
+    if (follower_->look(rows_, s, links_->may_be_back())) own_.forgets_until = own_.window + windows_of_both;
     if (own_.window <= own_.forgets_until) links_->forget();
 }
 

@@ -29,7 +29,7 @@ public:
     /// Call this again and again while a rank waits. @param counted returns what calls took so far on this rank
     template <class Counted>
     void look(Counted counted) {
-        if (is_due() && is_new_window()) judge(counted());
+        if (has_new_window()) judge(counted());
     }
     /// Returns when and why calls changed to another plan so far.
     std::vector<changed_plan> changes() const { return follower_ ? follower_->done() : std::vector<changed_plan>{}; }
@@ -43,8 +43,7 @@ private:
         double calls = 0, seconds = 0;
     };
 
-    bool is_due();
-    bool is_new_window();
+    bool has_new_window();
     void begin();
     void judge(const statistics& s);
     std::string text_of(const slow_links::finding& f) const;
@@ -57,7 +56,7 @@ private:
     const rank_numbers& ranks_;
     struct {
         bool judges = false;  // links, which are watched
-        clock::time_point since{};
+        clock::time_point since = clock::now();
         std::uint32_t window = 0, forgets_until = 0;
     } own_;
     link_rows rows_;

@@ -1,15 +1,13 @@
 #include "api/plan_follower.hpp"
 
 #include <algorithm>
-#include <exception>
 #include <optional>
 #include <set>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "base/index.hpp"
 #include "base/quiet_task.hpp"
+#include "calls/failure_state.hpp"
 #include "plan/plan_yaml.hpp"
 #include "planner/planner.hpp"
 #include "planner/policy.hpp"
@@ -20,10 +18,8 @@ namespace terrace::detail {
 
 namespace {
 
-constexpr int step = 5;  // percent: links that are about as slow have one plan
-// Trials take a ninth of the time at first, and less where a link is slow for long.
-constexpr int trials_apart = 8;
-constexpr std::chrono::minutes longest_wait(10);
+constexpr int step = 5;                           // percent: links that are about as slow have one plan
+constexpr std::chrono::minutes longest_wait(10);  // between trials
 
 // The same rules with no more lanes than the communicator has. Nothing where it cannot run them.
 std::optional<plan_data> fitted(plan_data made, const plan_data& first, int lanes) {
@@ -77,7 +73,7 @@ hierarchy plan_follower::machine(const link_rows& rows) const {
     return h;
 }
 
-bool plan_follower::look(const link_rows& rows, const statistics& so_far) {
+bool plan_follower::look(const link_rows& rows, const statistics& so_far, bool hurry) {
     changes_.look();
     if (making_.text.valid() && making_.text.wait_for(std::chrono::seconds(0)) != std::future_status::timeout)
         take_plan();
@@ -89,12 +85,13 @@ bool plan_follower::look(const link_rows& rows, const statistics& so_far) {
     }
     if (running_.slow == slow_ && std::exchange(said_, slow_) != slow_)
         done_.push_back({static_cast<std::int64_t>(changes_.changed_at()), why_});
-    change(rows, so_far, wanted(now));
+    change(rows, so_far, wanted(now, hurry));
     return false;
 }
 
-// Returns the slow links of the plan that should run.
-const plan_follower::percents& plan_follower::wanted(clock::time_point now) {
+// Returns the slow links of the plan that should run. Trials take a ninth of the time at first, less where a link is
+// slow for long, and at most a third where it may be back.
+const plan_follower::percents& plan_follower::wanted(clock::time_point now, bool hurry) {
     static const percents none;
     if (trial_.is_on && running_.slow == slow_) {
         trial_.is_on = false;
@@ -102,8 +99,8 @@ const plan_follower::percents& plan_follower::wanted(clock::time_point now) {
     }
     if (trial_.is_on) return now < running_.since + trial_.least ? none : slow_;
     if (slow_.empty() || running_.slow != slow_ || plans_[slow_] == plan_.text) return slow_;
-    const auto wait = std::max(trials_apart * trial_.took, (now - slow_since_) / 4);
-    if (now < running_.since + std::min<clock::duration>(wait, longest_wait)) return slow_;
+    const auto wait = std::min<clock::duration>(longest_wait, std::max(8 * trial_.took, (now - slow_since_) / 4));
+    if (now < running_.since + (hurry ? 2 * trial_.took : wait)) return slow_;
     trial_.is_on = true;
     trial_.since = now;
     return none;
@@ -134,11 +131,7 @@ void plan_follower::make_plan(const link_rows& rows, const statistics& so_far) {
 
 void plan_follower::take_plan() {
     std::string& text = plans_[making_.slow] = plan_.text;
-    try {
-        text = making_.text.get();
-    } catch (const std::exception& e) {
-        if (options_.log) options_.log(log_level::warn, fmt::format("no plan is made for the slow link: {}", e.what()));
-    }
+    or_warn(options_, "no plan is made for the slow link: ", [&] { text = making_.text.get(); });
 }
 
 }  // namespace terrace::detail

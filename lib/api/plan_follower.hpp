@@ -32,8 +32,8 @@ public:
     /// A link has become slow, or is so no longer. @param why the plan changes, in words
     void note(const slow_links::finding& f, const std::string& why);
     /// Goes on with what is to be done: call this again and again. Returns true while calls change to another plan, and
-    /// once after it, unless it is a trial. @param so_far calls
-    bool look(const link_rows& rows, const statistics& so_far);
+    /// once after it, unless it is a trial. @param so_far calls   @param hurry a link may be back
+    bool look(const link_rows& rows, const statistics& so_far, bool hurry);
     /// Returns when and why calls changed so far.
     const std::vector<changed_plan>& done() const noexcept { return done_; }
 
@@ -45,7 +45,7 @@ private:
     void make_plan(const link_rows& rows, const statistics& so_far);
     void take_plan();
     void change(const link_rows& rows, const statistics& so_far, const percents& to);
-    const percents& wanted(clock::time_point now);
+    const percents& wanted(clock::time_point now, bool hurry);
 
     plan_changes& changes_;
     const plan_data& plan_;

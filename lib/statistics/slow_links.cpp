@@ -1,6 +1,7 @@
 #include "statistics/slow_links.hpp"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <set>
 
@@ -15,7 +16,7 @@ constexpr std::size_t kept = 8, enough = 6;  // windows: 2 s, and how many of th
 constexpr std::uint32_t recent = 7;          // windows that show what a link carries now
 constexpr std::uint32_t most_apart = 12;     // windows that `enough` may be spread over
 constexpr double least_span = 1e-3;          // [s]: clocks mostly differ by less
-constexpr std::size_t several = 4;           // messages in a span: clocks that differ by more change little
+constexpr double long_span = 4e-3;           // [s]: clocks that differ by more change little
 constexpr double shown = 0.8;                // part of windows that show no more than a link carries
 constexpr double is_slow = 0.8;              // of what it carried
 constexpr std::size_t most_calls = 16;       // kinds of calls
@@ -36,7 +37,7 @@ double quantile(std::vector<double> all, double part) {
 }
 
 struct carried {
-    double rate = 0, by_several = 0;  // [B/s]; by several messages
+    double rate = 0, sure = 0;  // [B/s]; in the least time, in a long span
 };
 
 // Returns the most bytes that began and were complete within some time, by that time. @param least time [s]
@@ -44,16 +45,14 @@ struct carried {
 carried most_carried(auto messages, double least, double burst) {
     std::ranges::sort(messages, {}, [](const auto& m) { return m.ended; });
     carried most;
-    const std::size_t enough_of_them = std::min(several, messages.size());
     for (const auto& first : messages) {
         double bytes = 0;
-        std::size_t count = 0;
         for (const auto& m : messages) {
             if (m.begun < first.begun) continue;
             bytes += m.bytes;
-            const double rate = (bytes - burst) / std::max(least, m.ended - first.begun);
-            most.rate = std::max(most.rate, rate);
-            if (++count >= enough_of_them) most.by_several = std::max(most.by_several, rate);
+            const double span = m.ended - first.begun;
+            most.rate = std::max(most.rate, (bytes - burst) / std::max(least, span));
+            most.sure = std::max(most.sure, (bytes - burst) / std::max(long_span, span));
         }
     }
     return most;
@@ -106,8 +105,8 @@ void slow_links::measure(std::uint32_t window, const flows& seen) {
     for (std::size_t l = 0; l < links_.size(); ++l) {
         history& h = past()[l];
         if (const auto& [all, burst] = through[l]; !all.empty()) {
-            const auto [rate, by_several] = most_carried(all, least_span, burst);
-            h.last.emplace_back(window, measured{std::min(links_[l].rate, rate), by_several, all});
+            const auto [rate, sure] = most_carried(all, least_span, burst);
+            h.last.emplace_back(window, measured{std::min(links_[l].rate, rate), sure, all});
         }
         while (h.last.size() > kept || (!h.last.empty() && h.last.front().first + most_apart * every_ < window)) {
             if (slow_.empty()) h.before.push_back(h.last.front().second.rate);
@@ -153,15 +152,25 @@ void slow_links::end_slow(std::vector<finding>& found) {
 
 // A single message may show too much now and then.
 bool slow_links::is_back(const finding& f) {
-    for (const int l : {f.links.front(), links_[at(f.links.front())].back}) {
+    const double least = half_way(f.rate / f.before);
+    return show(f, least, &measured::sure, 2) || show(f, least, &measured::rate, enough);
+}
+
+bool slow_links::may_be_back() {
+    return std::ranges::any_of(slow_, [this](const finding& f) {
+        const double part = f.rate / f.before;
+        return show(f, (part + half_way(part)) / 2, &measured::rate, 2);
+    });
+}
+
+// True if so many windows show a part of what the link carried before, in its better direction.
+bool slow_links::show(const finding& f, double part, double measured::*rate, std::size_t windows) {
+    const int link = f.links.front();
+    return std::ranges::any_of(std::array{link, links_[at(link)].back}, [&](int l) {
         const history& h = of(l);
-        const double least = half_way(f.rate / f.before) * (h.usual > 0 ? h.usual : f.before);
-        const auto windows = [&](double measured::*rate) {
-            return std::ranges::count_if(h.last, [&](const auto& each) { return each.second.*rate >= least; });
-        };
-        if (windows(&measured::by_several) >= 2 || windows(&measured::rate) >= std::ptrdiff_t{enough}) return true;
-    }
-    return false;
+        const double least = part * (h.usual > 0 ? h.usual : f.before);
+        return at(std::ranges::count_if(h.last, [&](const auto& w) { return w.second.*rate >= least; })) >= windows;
+    });
 }
 
 // Returns what a slow link carries [B/s], in its better direction. Of many messages few are under way where the time

@@ -44,6 +44,8 @@ public:
     void add(std::uint32_t window, int from, int to, bool sends, const message_sample& s);
     /// Judges the windows of which everything should be known by now. @param now the window that is open
     std::vector<finding> judge(std::uint32_t now);
+    /// Returns true if a link that is slow may be back: single messages have shown more.
+    bool may_be_back();
     /// Forgets what links carry now, where messages go other ways from now on.
     void forget();
 
@@ -71,7 +73,7 @@ private:
     };
     // What a window shows of a link.
     struct measured {
-        double rate = 0, by_several = 0;  // [B/s]; by several messages
+        double rate = 0, sure = 0;  // [B/s]; the second however clocks differ
         std::vector<message> messages{};
         friend bool operator==(const measured&, const measured&) = default;
     };
@@ -94,6 +96,7 @@ private:
     bool carry_the_same(int a, int b);
     std::optional<judgement> judge_link(int link, std::uint32_t window);
     bool is_back(const finding& f);
+    bool show(const finding& f, double part, double measured::*rate, std::size_t windows);
     std::optional<finding> compare(std::uint32_t window);
     void end_slow(std::vector<finding>& found);
 

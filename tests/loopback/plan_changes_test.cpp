@@ -166,7 +166,7 @@ TEST(plan_changes, the_first_plan_runs_for_a_moment_while_a_link_is_slow) {
         for (float goes_on = 1; goes_on > 0;) {
             comm.allreduce(std::span(data));
             if (comm.rank() == 0) {
-                follower.look(rows, so_far);
+                follower.look(rows, so_far, false);
                 changes.insert(change.changed_at());
                 if (changes.size() == 4) follower.note({slow.links, 1, 1, 0, false}, "is back");
                 goes_on = follower.done().size() < 2 ? 1 : 0;

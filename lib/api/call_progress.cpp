@@ -34,15 +34,12 @@ void call_progress::start_thread() {
     };
     const auto step = [this, w = waiter()](driver::lock& held) mutable {
         bool moved = true;
-        try {
+        error_in([&] {  // those who wait throw what the failure state holds
             moved = progress();
-            if (w.should_yield(moved, with_.net.spin_limit())) {
-                look_around();
-                with_.net.wire().look();
-            }
-        } catch (...) {
-            // Those who wait throw what the failure state holds.
-        }
+            if (!w.should_yield(moved, with_.net.spin_limit())) return;
+            look_around();
+            with_.net.wire().look();
+        });
         call_back(held);
         return moved;
     };

@@ -24,7 +24,7 @@ TEST(auto_plan, describes_all_nodes_and_gives_all_ranks_one_plan) {
                 const auto i = static_cast<std::size_t>(r);
                 team all = world.join(r).ranks;
                 found[i] = describe_job(all, {});
-                all = in_order(std::move(all), found[i].place);
+                all = *all.split(0, found[i].place);
                 nodes[i] = all.nodes();
                 ids[i] = plan_job(found[i], all, {}).id();
             });
@@ -58,7 +58,7 @@ planned_job job_with(const std::vector<int>& sizes, const std::vector<std::strin
                 o.log = [&](log_level, std::string_view line) { all.warnings.emplace_back(line); };
                 team own = world.join(static_cast<int>(r)).ranks;
                 const job found = describe_job(own, o);
-                own = in_order(std::move(own), found.place);
+                own = *own.split(0, found.place);
                 const plan made = plan_job(found, own, o);
                 all.places[r] = found.place;
                 if (r == 0) all.machine = found.machine;
@@ -104,7 +104,7 @@ TEST(auto_plan, ranks_are_put_in_order) {
         std::vector<std::jthread> ranks;
         for (int r = 0; r < 3; ++r)
             ranks.emplace_back([&, r] {
-                team all = in_order(world.join(r).ranks, 2 - r);
+                team all = *world.join(r).ranks.split(0, 2 - r);
                 rank[static_cast<std::size_t>(r)] = all.rank();
                 nodes[static_cast<std::size_t>(r)] = all.nodes();
             });

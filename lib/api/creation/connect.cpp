@@ -79,7 +79,7 @@ planned_ranks connect(connection all, const plan* p, const options& o, std::stri
     agree(all, "of its own", o, also);
     const int rank = all.ranks.rank();
     const job found = describe_job(all.ranks, o);
-    all.ranks = in_order(std::move(all.ranks), found.place);
+    all.ranks = *all.ranks.split(0, found.place);
     plan made = plan_job(found, all.ranks, o, kept);
     return {std::move(made), std::move(all), rank};
 }

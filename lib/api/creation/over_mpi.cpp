@@ -32,7 +32,6 @@ void expect_one_mpi(const mpi_world& world, std::string_view running) {
                     name_of_mpi(world.library), running));
 }
 
-// On this rank alone.
 // No rank may wait for one that has no module.
 const mpi_module& load_on_all(const mpi_world& world, const options& o) {
     const loaded_module m = load_module(module_for_mpi(world.library), o.mpi_module, sizeof(mpi_module));

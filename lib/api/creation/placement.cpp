@@ -90,9 +90,7 @@ team in_places(team ranks, const hierarchy& machine, options::placement place) {
     const std::vector<std::string> hosts =
         machine.hosts.empty() ? std::vector<std::string>{} : ranks.exchange(host_name());
     const int mine = places_of(machine, ranks.nodes(), hosts, ranks.memory_apart())[at(ranks.rank())];
-    return in_order(std::move(ranks), mine);
+    return *ranks.split(0, mine);
 }
-
-team in_order(team ranks, int place) { return *ranks.split(0, place); }
 
 }  // namespace terrace::detail

@@ -26,7 +26,4 @@ std::vector<int> places_of(const hierarchy& machine, std::span<const int> nodes,
 /// number of ranks
 team in_places(team ranks, const hierarchy& machine, options::placement place);
 
-/// Returns the ranks in the order of their places. Collective.
-team in_order(team ranks, int place);
-
 }  // namespace terrace::detail

@@ -47,7 +47,6 @@ public:
 
     std::uint64_t begin(message_operation o);
     message_operation& operator[](std::uint64_t number) { return active_.at(number); }
-    const message_operation& operator[](std::uint64_t number) const { return active_.at(number); }
     /// Ends one: its result is set.
     void end(std::uint64_t number);
     bool done(std::uint64_t number) const noexcept { return !active_.contains(number); }

@@ -100,7 +100,6 @@ public:
     std::uint64_t recv(const callers_message& m, void* to, received* result);
 
     message_operations& operations() noexcept { return operations_; }
-    const message_operations& operations() const noexcept { return operations_; }
     /// True once everything that was copied has left.
     bool sent() const noexcept { return slots_.in_use(slots::eager_out) == 0; }
 

@@ -69,10 +69,6 @@ candidate baseline(const hierarchy& machine, std::string_view name, collective w
     return named_baseline(prices, name, what);
 }
 
-rule tuned(const hierarchy& machine, const candidate& c, std::int64_t bytes, collective what) {
-    return tuned(machine, c, std::span(&bytes, 1), what).front();
-}
-
 std::vector<rule> tuned(const hierarchy& machine, const candidate& c, std::span<const std::int64_t> sizes,
                         collective what) {
     const priced_candidate priced{c, pricer(machine).price_stages(c.stages, what)};

@@ -67,9 +67,7 @@ candidate baseline(const hierarchy& machine, std::string_view name, collective w
 prediction predict(const hierarchy& machine, const std::vector<stage>& stages, std::int64_t bytes, int lanes,
                    std::int64_t chunk, collective what = collective::allreduce);
 
-/// The rule that runs `c` for messages around `bytes`: lanes and chunk by the one rule that all algorithms share.
-rule tuned(const hierarchy& machine, const candidate& c, std::int64_t bytes, collective what = collective::allreduce);
-/// The same for several sizes, which are priced together.
+/// The rules that run `c` for messages around these sizes: lanes and chunk by the one rule that all algorithms share.
 std::vector<rule> tuned(const hierarchy& machine, const candidate& c, std::span<const std::int64_t> sizes,
                         collective what = collective::allreduce);
 

@@ -72,13 +72,12 @@ struct planner_policy {
     double equal = 1.02;
     /// The cheapest candidates by price that are simulated, at most.
     std::size_t most_trials = 48;
-    /// Work of all simulations for one collective: steps of programs that are made and run, and new shares of links.
+    /// Work of all simulations for one collective, times the machine's ranks: instructions, and new shares of links.
     /// Counted and not timed, so that a machine has one plan (docs/measurements/planning.md). Each size may use such a
     /// part of what the smaller ones have left.
-    std::int64_t most_simulated = 320'000, parts_of_work = 4;
-    /// Length of the vector whose programs stand for all that are in one piece: to compose programs takes longer than
-    /// to simulate them [B].
-    std::int64_t uncut_sample = 64 * kib;
+    std::int64_t most_simulated = 16'000'000, parts_of_work = 4;
+    /// The ratio of a call's simulated time to its price holds for calls up to so many times as long.
+    std::int64_t ratio_holds = 4;
     /// Chunks that are simulated, and at least two for each lane: later ones cost what the later half of these cost.
     int simulated_chunks = 16;
 

@@ -5,8 +5,6 @@
 #include <map>
 #include <optional>
 #include <span>
-#include <string>
-#include <utility>
 
 #include "base/quiet_task.hpp"
 #include "planner/choose.hpp"
@@ -21,25 +19,19 @@ public:
     explicit rule_times(const hierarchy& machine) : machine_(machine), prices_(machine_) {}
 
     double own(const rule& r, collective what) {
-        const auto [known, is_new] = priced_.try_emplace({what, key_of(r.stages)});
-        if (is_new) known->second = prices_.price_stages(r.stages, what);
-        return known->second->time(static_cast<double>(r.at), r.lanes, r.chunk);
+        return prices_.price_stages(r.stages, what).time(static_cast<double>(r.at), r.lanes, r.chunk);
     }
 
-    const choice& best(std::int64_t bytes, collective what) {
+    choice best(std::int64_t bytes, collective what) {
         const auto [list, is_new] = candidates_.try_emplace(what);
         if (is_new) list->second = search(prices_, what);
-        const auto [known, is_first] = best_.try_emplace({what, bytes});
-        if (is_first) known->second = cheapest(machine_, list->second, bytes, 1).front();
-        return known->second;
+        return cheapest(machine_, list->second, bytes, 1).front();
     }
 
 private:
     hierarchy machine_;
     pricer prices_;
-    std::map<std::pair<collective, std::string>, std::optional<price>> priced_;  // rules of several sizes share stages
     std::map<collective, std::vector<priced_candidate>> candidates_;
-    std::map<std::pair<collective, std::int64_t>, choice> best_;
 };
 
 // A rule of the plan, with the assumed figures.
@@ -59,7 +51,7 @@ void compare(std::span<const assumed_rule> rules, const hierarchy& machine, bool
         const double time = after / before;
         if (std::max(time, 1 / time) > s.change()) s.time = time, s.time_of = of, s.time_at = r->at;
         if (!gains) continue;
-        const choice& now = changed.best(r->at, of);
+        const choice now = changed.best(r->at, of);
         const double gain = after / now.how.time / of_best;
         if (gain > s.gain && now.what->what.stages != r->stages)
             s.gain = gain, s.gain_of = of, s.gain_at = r->at, s.choice = now.what->what.stages;

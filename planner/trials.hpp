@@ -23,7 +23,8 @@ public:
 
     /// Returns the time of a call [s], infinite if it is longer than `most`, or nothing where a simulation would be too
     /// long. Of many chunks the first ones are simulated (planner_policy::simulated_chunks), and each of the others
-    /// costs as much as one of the later of these.
+    /// costs as much as one of the later of these. Nothing is simulated if the call would be longer than `most` if it
+    /// exceeded its price as much as one of nearly its size did.
     std::optional<double> time(const priced_candidate& c, const tuning& how, std::int64_t bytes,
                                double most = std::numeric_limits<double>::infinity());
 
@@ -36,14 +37,23 @@ private:
         double time = 0, most = 0;  // [s]
     };
 
+    // A call, and how many times its price it took at least.
+    struct seen {
+        std::int64_t bytes = 0;
+        bool is_cut = false;
+        double ratio = 1;
+    };
+
+    std::optional<double> extrapolated(const priced_candidate& c, const tuning& how, std::int64_t bytes, double most);
     // The time of a call of which all is simulated.
     std::optional<double> run(const priced_candidate& c, const tuning& how, std::int64_t bytes, double most);
 
     const hierarchy& machine_;
     bool reproducible_;
-    std::int64_t left_, for_later_ = 0;   // of planner_policy::most_simulated
-    std::map<std::string, trial> known_;  // by candidate, lanes, chunk and bytes
-    known_programs programs_;
+    std::int64_t left_, for_later_ = 0;             // of planner_policy::most_simulated
+    std::map<std::string, trial> known_;            // by candidate, lanes, chunk and bytes
+    std::map<const priced_candidate*, seen> last_;  // that was simulated
+    simulation_cache cache_;
 };
 
 }  // namespace terrace::detail

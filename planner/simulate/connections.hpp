@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <limits>
@@ -26,10 +27,8 @@ struct segment {
 /// data of stages in shared memory. All of them share the links (flows). A connection carries one segment at a time.
 class connections {
 public:
-    /// @param lanes of each rank
-    connections(const hierarchy& machine, int lanes, link_loads& loads, event_queue& events)
+    connections(const hierarchy& machine, link_loads& loads, event_queue& events)
         : machine_(machine),
-          lanes_(lanes),
           loads_(loads),
           flows_(loads),
           events_(events),
@@ -52,7 +51,6 @@ public:
             const level& met = machine_.levels[at(l)];
             connection& c = all_.emplace_back();
             c.ends = {from, to, met.latency, met.overhead, through_memory(machine_, l) ? 2 : 0, header_of(met.medium)};
-            c.lanes.resize(at(lanes_));
             flows_.add(loads_.path(from, to));
         }
         return known->second;
@@ -91,17 +89,19 @@ public:
         return s;
     }
 
-    /// A lane of the receiver expects a segment.
-    void expect(int number, int lane, const segment& s) { all_[at(number)].lanes[at(lane)].expected.push_back(s); }
+    /// The receiver's lane of a segment expects it.
+    void expect(int number, const segment& s) { all_[at(number)].expected.push_back(s); }
     /// A segment has arrived for a lane of the receiver.
-    void arrive(int number, int lane) { ++all_[at(number)].lanes[at(lane)].arrived; }
+    void arrive(int number, int lane) { all_[at(number)].arrived.push_back(lane); }
     /// Returns the next segment of a lane that has arrived and is expected.
     std::optional<segment> take_received(int number, int lane) {
-        receiver& r = all_[at(number)].lanes[at(lane)];
-        if (r.arrived == 0 || r.expected.empty()) return {};
-        const segment s = r.expected.front();
-        r.expected.erase(r.expected.begin());
-        --r.arrived;
+        connection& c = all_[at(number)];
+        const auto here = std::ranges::find(c.arrived, lane);
+        const auto next = std::ranges::find(c.expected, lane, [](const segment& s) { return s.owner.lane; });
+        if (here == c.arrived.end() || next == c.expected.end()) return {};
+        const segment s = *next;
+        c.arrived.erase(here);
+        c.expected.erase(next);
         return s;
     }
 
@@ -120,16 +120,13 @@ private:
     static constexpr double no_event = std::numeric_limits<double>::infinity();
 
     // Lists are as short as request slots are few.
-    struct receiver {
-        std::vector<segment> expected;
-        int arrived = 0;
-    };
     struct connection {
         endpoints ends;
-        std::vector<segment> waiting;  // the first one is on the links
-        std::vector<receiver> lanes;
-        double end = 0;              // of the first one, at its rate of now
-        double event_at = no_event;  // when an event looks whether it has passed
+        std::vector<segment> waiting;   // the first one is on the links
+        std::vector<segment> expected;  // by lanes of the receiver
+        std::vector<int> arrived;       // lanes that segments have reached
+        double end = 0;                 // of the first one, at its rate of now
+        double event_at = no_event;     // when an event looks whether it has passed
     };
 
     void begin(int number, const segment& s) {
@@ -137,11 +134,10 @@ private:
     }
     void add_event(int number, connection& c) {
         c.event_at = c.end;
-        events_.add({.time = c.end, .what = event::passed_links, .subject = number});
+        events_.add({.time = c.end, .subject = number, .what = event::passed_links});
     }
 
     const hierarchy& machine_;
-    int lanes_;
     const link_loads& loads_;
     flows flows_;
     event_queue& events_;

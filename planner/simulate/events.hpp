@@ -13,21 +13,20 @@ struct lane_id {
 /// Something that happens at a simulated time. Fields that a kind does not use are zero.
 struct event {
     enum kind : std::uint8_t {
-        handed_over,  ///< a sender's processor has handed a segment to a connection (subject, lane, instruction, bytes)
+        handed_over,   ///< a sender's processor has handed a segment to a connection (subject, lane, instruction)
         passed_links,  ///< the first segment of a connection (subject) may have passed its links
         arrived,       ///< a segment of a connection (subject) has reached its receiver's lane
         worked,        ///< a rank (subject, lane) is through with its work for an instruction
         gathered,      ///< all ranks of a stage instance (subject, chunk) have come to its next round
     };
 
-    double time = 0;  ///< [s]
-    kind what = worked;
+    double time = 0;           ///< [s]
+    std::uint32_t number = 0;  ///< of all events of a queue
     int subject = 0;
     int lane = 0;
     std::uint32_t instruction = 0;
-    double bytes = 0;
-    std::int64_t chunk = 0;
-    std::uint64_t number = 0;  ///< of all events of a queue
+    std::int32_t chunk = 0;
+    kind what = worked;
 
     friend bool operator<(const event& a, const event& b) noexcept {  // the earliest on top
         return a.time > b.time || (a.time == b.time && a.number > b.number);
@@ -58,7 +57,7 @@ public:
 
 private:
     std::priority_queue<event> events_;
-    std::uint64_t added_ = 0;
+    std::uint32_t added_ = 0;
     double now_ = 0;
 };
 

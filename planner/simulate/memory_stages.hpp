@@ -32,7 +32,7 @@ public:
     void arrive(std::int64_t chunk, const participant& p) {
         const int number = instruction(chunk, p).peer;
         arrivals& a = arrivals_[{chunk, number}];
-        a.of = &programs_.of(chunk).instances[at(number)];
+        a.of = &programs_.of(chunk).of->instances[at(number)];
         a.who.push_back(p);
         if (a.who.size() == a.of->ranks) gather(chunk, number, a.of->latency);
     }
@@ -54,21 +54,23 @@ public:
     std::vector<participant> gathered(std::int64_t chunk, int number) {
         arrivals& a = arrivals_[{chunk, number}];
         const stage_instance& s = *a.of;
+        const double factor = programs_.of(chunk).factor;
         a.worked = 0;
         if (a.round == 0) {
             a.left = s.links.size() + 1;
             const participant& first = a.who.front();
             for (const auto& [link, bytes] : s.links)
-                net_.enqueue(net_.over(link), {first.who, first.instruction, bytes});
+                net_.enqueue(net_.over(link), {first.who, first.instruction, bytes * factor});
         }
         if (a.round++ == s.rounds) return std::move(arrivals_.extract({chunk, number}).mapped().who);
         for (const participant& p : a.who) {
             const sim_instr& i = instruction(chunk, p);
-            events_.add({.time = cpus_.work(p.who.rank, events_.now(), 0, a.round == 1 ? i.bytes : i.again),
-                         .what = event::worked,
+            const double bytes = (a.round == 1 ? i.bytes : i.again) * factor;
+            events_.add({.time = cpus_.work(p.who.rank, events_.now(), 0, bytes),
                          .subject = p.who.rank,
                          .lane = p.who.lane,
-                         .instruction = p.instruction});
+                         .instruction = p.instruction,
+                         .what = event::worked});
         }
         return {};
     }
@@ -83,10 +85,13 @@ private:
     };
 
     const sim_instr& instruction(std::int64_t chunk, const participant& p) const {
-        return programs_.of(chunk).of_rank[at(p.who.rank)].instrs[p.instruction];
+        return programs_.of(chunk).of->of_rank[at(p.who.rank)].instrs[p.instruction];
     }
     void gather(std::int64_t chunk, int number, double after) {
-        events_.add({.time = events_.now() + after, .what = event::gathered, .subject = number, .chunk = chunk});
+        events_.add({.time = events_.now() + after,
+                     .subject = number,
+                     .chunk = static_cast<std::int32_t>(chunk),
+                     .what = event::gathered});
     }
     void part_ended(std::int64_t chunk, int number) {
         arrivals& a = arrivals_[{chunk, number}];

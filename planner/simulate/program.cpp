@@ -19,38 +19,33 @@ namespace {
 
 double bytes_of(range part) { return static_cast<double>(part.count() * float32_bytes); }
 
-// The segments of a message, as far as a simulation can have them.
-std::uint32_t segments_of(const hierarchy& machine, double bytes) {
-    const double pieces = std::ceil(bytes / static_cast<double>(machine.processors.segment));
-    if (pieces <= 1 || on_gpus(machine)) return 1;
-    return static_cast<std::uint32_t>(std::min<double>(pieces, most_simulated + 1));
-}
-
 // Makes programs small: a simulation keeps those of all ranks.
 class compiler {
 public:
-    compiler(const hierarchy& machine, const link_loads& links, std::int64_t chunks, std::int64_t most)
-        : machine_(machine), links_(links), chunks_(chunks), most_(most) {}
+    compiler(const hierarchy& machine, const link_loads& links, double factor, std::int64_t chunks, std::int64_t most)
+        : machine_(machine), links_(links), factor_(factor), chunks_(chunks), most_(most) {}
 
     void add(const schedule& s) {
         sim_program& p = made_.of_rank.emplace_back();
         p.order = lane_code(s);
         p.phases = s.phases;
         p.of_phase.resize(s.phases.size());
+        p.instrs.reserve(s.instrs.size());
         std::int64_t steps = 0;
         for (const instr& i : s.instrs) {
             p.instrs.push_back(is_stage(i.what) ? stage_of(s, i) : small(i));
             // Copies before the first stage are a phase like it.
             const auto first = std::ranges::find(s.phases, s.phases[i.phase]);
             ++p.of_phase[p.instrs.back().phase = static_cast<std::uint16_t>(first - s.phases.begin())];
-            steps += p.instrs.back().segments;
+            steps += i.peer < 0 || is_stage(i.what) ? 1 : segments_of(machine_, p.instrs.back().bytes * factor_);
         }
-        made_.steps += steps;
+        steps_ += steps;
+        made_.instrs += std::ssize(p.instrs);
         // Ranks are like those before them, but for the one with the most: a root may send to all. A chunk counts even
         // if no rank has an instruction in it.
         longest_ = std::max(longest_, steps);
         const auto others = static_cast<double>(made_.of_rank.size() - 1);
-        const double another = others > 0 ? static_cast<double>(made_.steps - longest_) / others : 0;
+        const double another = others > 0 ? static_cast<double>(steps_ - longest_) / others : 0;
         const double all = static_cast<double>(longest_) + another * (machine_.ranks() - 1);
         const double expected = std::max(1.0, all) * static_cast<double>(chunks_);
         if (expected > static_cast<double>(most_))
@@ -81,7 +76,6 @@ private:
         else if (i.what == action::copy) made.bytes = in_place ? 0 : 2 * bytes_of(i.dst.part);
         else if (i.what == action::reduce) made.bytes = (i.sources + 1) * bytes_of(i.dst.part);
         else made.bytes = bytes_of(i.dst.part);
-        if (i.peer >= 0) made.segments = segments_of(machine_, made.bytes);
         return made;
     }
 
@@ -132,35 +126,28 @@ private:
 
     const hierarchy& machine_;
     const link_loads& links_;
+    double factor_;
     std::int64_t chunks_, most_;
-    std::int64_t longest_ = 0;  // steps of one rank
+    std::int64_t steps_ = 0, longest_ = 0;  // of all ranks so far, and of one
     sim_programs made_;
     std::map<std::pair<int, int>, int> instances_;  // by channel and first member
 };
 
 }  // namespace
 
+std::uint32_t segments_of(const hierarchy& machine, double bytes) {
+    const double pieces = std::ceil(bytes / static_cast<double>(machine.processors.segment));
+    if (pieces <= 1 || on_gpus(machine)) return 1;
+    return static_cast<std::uint32_t>(std::min<double>(pieces, most_simulated + 1));
+}
+
 sim_programs programs_of(const hierarchy& machine, const rule& how, collective what, std::int64_t count,
-                         std::int64_t slot_bytes, bool reproducible, const link_loads& links, std::int64_t chunks,
-                         std::int64_t most) {
-    compiler made(machine, links, chunks, most);
+                         std::int64_t slot_bytes, bool reproducible, const link_loads& links, double factor,
+                         std::int64_t chunks, std::int64_t most) {
+    compiler made(machine, links, factor, chunks, most);
     const machine_schedules schedules(machine, how, what, count, slot_bytes, reproducible);
     for (int r = 0; r < machine.ranks(); ++r) made.add(schedules.of(r));
     return made.take();
-}
-
-sim_programs scaled(const hierarchy& machine, sim_programs programs, double factor) {
-    programs.steps = 0;
-    for (sim_program& p : programs.of_rank)
-        for (sim_instr& i : p.instrs) {
-            i.bytes *= factor;
-            i.again *= factor;
-            if (!is_stage(i.what) && i.peer >= 0) i.segments = segments_of(machine, i.bytes);
-            programs.steps += i.segments;
-        }
-    for (stage_instance& stage : programs.instances)
-        for (auto& [link, bytes] : stage.links) bytes *= factor;
-    return programs;
 }
 
 }  // namespace terrace::detail::sim

@@ -17,10 +17,9 @@ namespace terrace::detail::sim {
 struct sim_instr {
     action what = action::copy;
     std::uint16_t phase = 0;
-    std::int32_t peer = -1;      ///< of messages a rank, of stages an index into sim_programs::instances
-    std::uint32_t segments = 1;  ///< that a message is cut into
-    double bytes = 0;            ///< of a message; of anything else, those that a processor reads and writes
-    double again = 0;            ///< of a stage in two rounds, those of the second
+    std::int32_t peer = -1;  ///< of messages a rank, of stages an index into sim_programs::instances
+    double bytes = 0;        ///< of a message; of anything else, those that a processor reads and writes
+    double again = 0;        ///< of a stage in two rounds, those of the second
 };
 
 /// One rank's program for one chunk.
@@ -44,31 +43,39 @@ struct stage_instance {
 struct sim_programs {
     std::vector<sim_program> of_rank;
     std::vector<stage_instance> instances;
-    std::int64_t steps = 0;  ///< instructions, where a message counts for each of its segments
+    std::int64_t instrs = 0;  ///< of all ranks
+};
+
+/// Programs of which everything moves so many times as much: those of a vector so much longer, up to an element a part.
+struct scaled_programs {
+    std::shared_ptr<const sim_programs> of{};
+    double factor = 1;
 };
 
 /// The programs of all chunks of a call.
 struct call_programs {
     chunk_order order;
-    std::shared_ptr<const sim_programs> full{}, tail{};  ///< full: null if there is one chunk
+    scaled_programs full{}, tail{};  ///< full: nothing if there is one chunk
 
-    const sim_programs& of(std::int64_t chunk) const noexcept { return order.is_tail(chunk) ? *tail : *full; }
-    std::int64_t steps() const noexcept { return (full ? (order.chunks - 1) * full->steps : 0) + tail->steps; }
+    const scaled_programs& of(std::int64_t chunk) const noexcept { return order.is_tail(chunk) ? tail : full; }
+    std::int64_t instrs() const noexcept {
+        return (full.of ? (order.chunks - 1) * full.of->instrs : 0) + tail.of->instrs;
+    }
 };
 
-/// The largest sum of all ranks' and chunks' steps that a simulation accepts.
+/// The largest sum of all ranks' and chunks' steps that a simulation accepts: instructions, where a message counts for
+/// each of its segments.
 inline constexpr std::int64_t most_simulated = 16'000'000;
 
+/// Returns the segments of a message, as far as a simulation can have them.
+std::uint32_t segments_of(const hierarchy& machine, double bytes);
+
 /// Returns the programs of all ranks for float32, in place, with root 0.
-/// @param slot_bytes the longest vector that stages in shared memory accept   @param chunks how often the programs run
-/// @param most steps, at most most_simulated
+/// @param slot_bytes the longest vector that stages in shared memory accept; 0: any
+/// @param factor, chunks how often, and how long the programs run   @param most steps, at most most_simulated
 /// @throws plan_error if `chunks` chunks have more than `most` steps, or stages cannot be run
 sim_programs programs_of(const hierarchy& machine, const rule& how, collective what, std::int64_t count,
-                         std::int64_t slot_bytes, bool reproducible, const link_loads& links, std::int64_t chunks,
-                         std::int64_t most = most_simulated);
-
-/// Returns programs whose messages and stages move so many times as much. They are those of a vector so much longer, up
-/// to an element a part.
-sim_programs scaled(const hierarchy& machine, sim_programs programs, double factor);
+                         std::int64_t slot_bytes, bool reproducible, const link_loads& links, double factor,
+                         std::int64_t chunks, std::int64_t most = most_simulated);
 
 }  // namespace terrace::detail::sim

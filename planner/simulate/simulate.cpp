@@ -4,6 +4,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -31,14 +32,16 @@ namespace {
 class simulator {
 public:
     simulator(const hierarchy& machine, call_programs programs, link_loads& loads, const simulation_options& options)
-        : programs_(std::move(programs)),
+        : machine_(machine),
+          programs_(std::move(programs)),
           cpus_(machine),
-          net_(machine, programs_.order.lanes, loads, events_),
+          net_(machine, loads, events_),
           stages_(programs_, cpus_, net_, events_),
+          notes_spans_(options.cache == nullptr),
           progress_(options.progress),
           until_(options.until),
           most_shares_(options.most_shares > 0 ? options.most_shares : std::numeric_limits<std::int64_t>::max()),
-          left_(programs_.steps()),
+          left_(programs_.instrs()),
           all_(std::max<std::int64_t>(left_, 1)) {
         for (int r = 0; r < machine.ranks(); ++r) lanes_.emplace_back(at(programs_.order.lanes), lane(programs_.order));
         starters_.assign(lanes_.size(), lane_starter(lane_start::all_at_once));
@@ -58,7 +61,7 @@ public:
     void report(simulation& made) {
         made.time = left_ == 0 ? end_ : std::numeric_limits<double>::infinity();
         made.messages = messages_;
-        made.work += all_ - left_ + net_.shares();
+        made.work = all_ - left_ + net_.shares();
         made.processors = cpus_.busy();
         made.spans = std::move(spans_);
     }
@@ -68,7 +71,10 @@ private:
         explicit lane(const chunk_order& order) : machine(order, slots_each_way) {}
 
         lane_machine machine;
+        double bytes(std::uint32_t n) const { return code->instrs[n].bytes * factor; }
+
         const sim_program* code = nullptr;      // of the chunk that runs
+        double factor = 1;                      // of its programs
         std::vector<std::uint32_t> phase_left;  // by phase: instructions that are not complete
         std::vector<double> phase_begin;        // by phase [s]; negative: it has not begun
     };
@@ -79,24 +85,26 @@ private:
         static constexpr bool locals_take_time = true;
 
         const lane_code* begin_chunk(std::int64_t chunk) {
-            l.code = &all.programs_.of(chunk).of_rank[at(id.rank)];
-            l.phase_left = l.code->of_phase;
-            l.phase_begin.assign(l.phase_left.size(), -1);
+            const scaled_programs& programs = all.programs_.of(chunk);
+            l.code = &programs.of->of_rank[at(id.rank)];
+            l.factor = programs.factor;
+            if (all.notes_spans_) {
+                l.phase_left = l.code->of_phase;
+                l.phase_begin.assign(l.phase_left.size(), -1);
+            }
             return &l.code->order;
         }
         void end_chunk() {}
         void end_lane() {}
-        std::uint32_t segments(std::uint32_t n) { return instruction(n).segments; }
-        void send(std::uint32_t n, std::uint32_t) { all.send(id, n, instruction(n)); }
-        void receive(std::uint32_t n, std::uint32_t) { all.expect(id, n, instruction(n)); }
+        std::uint32_t segments(std::uint32_t n) { return segments_of(all.machine_, l.bytes(n)); }
+        void send(std::uint32_t n, std::uint32_t) { all.send(id, n); }
+        void receive(std::uint32_t n, std::uint32_t) { all.expect(id, n); }
         void start_stage(std::uint32_t n) {
             all.begins(l, n, all.events_.now());
             all.stages_.arrive(l.machine.chunk(), {id, n});
         }
-        void run_local(std::uint32_t n) { all.run_local(id, n, instruction(n).bytes); }
-        void completed(std::uint32_t n) { all.end_of_phase(id, l, instruction(n).phase); }
-
-        const sim_instr& instruction(std::uint32_t n) const { return l.code->instrs[n]; }
+        void run_local(std::uint32_t n) { all.run_local(id, n); }
+        void completed(std::uint32_t n) { all.completed(id, l, l.code->instrs[n].phase); }
 
         simulator& all;
         lane_id id;
@@ -121,8 +129,6 @@ private:
     // A segment of a message is complete, or all of another instruction.
     void complete(lane_id id, std::uint32_t n) {
         end_ = events_.now();
-        if (--left_; progress_ && (left_ & 0xffff) == 0)
-            progress_(1 - static_cast<double>(left_) / static_cast<double>(all_));
         port p = port_of(id);
         p.l.machine.complete(p, n);
         p.l.machine.issue(p);
@@ -131,13 +137,16 @@ private:
 
     // ---- spans of stages ----
 
-    static void begins(lane& l, std::uint32_t n, double when) {
+    void begins(lane& l, std::uint32_t n, double when) const {
+        if (!notes_spans_) return;
         double& begin = l.phase_begin[l.code->instrs[n].phase];
         if (begin < 0) begin = when;
     }
 
-    void end_of_phase(lane_id id, lane& l, std::uint16_t number) {
-        if (--l.phase_left[number] > 0 || l.phase_begin[number] < 0) return;
+    void completed(lane_id id, lane& l, std::uint16_t number) {
+        if (--left_; progress_ && (left_ & 0xffff) == 0)
+            progress_(1 - static_cast<double>(left_) / static_cast<double>(all_));
+        if (!notes_spans_ || --l.phase_left[number] > 0 || l.phase_begin[number] < 0) return;
         const phase& of = l.code->phases[number];
         spans_.push_back(
             {l.phase_begin[number], events_.now(), id.rank, id.lane, l.machine.chunk(), of.stage, of.down, of.route});
@@ -145,34 +154,40 @@ private:
 
     // ---- what is issued ----
 
-    void send(lane_id id, std::uint32_t n, const sim_instr& i) {
-        const int number = net_.between(id.rank, i.peer);
+    // Returns a segment of a message.
+    segment segment_of(lane_id id, std::uint32_t n) {
+        const double bytes = lane_of(id).bytes(n);
+        return {id, n, bytes / segments_of(machine_, bytes)};
+    }
+
+    void send(lane_id id, std::uint32_t n) {
+        lane& l = lane_of(id);
+        const int number = net_.between(id.rank, l.code->instrs[n].peer);
         const connections::endpoints& to = net_.ends_of(number);
-        const double bytes = i.bytes / i.segments;
+        const double copied = to.copies > 0 ? to.copies * segment_of(id, n).bytes : 0;
         ++messages_;
-        begins(lane_of(id), n, events_.now());
-        events_.add({.time = cpus_.send(id.rank, events_.now(), to.overhead, to.copies * bytes),
-                     .what = event::handed_over,
+        begins(l, n, events_.now());
+        events_.add({.time = cpus_.send(id.rank, events_.now(), to.overhead, copied),
                      .subject = number,
                      .lane = id.lane,
                      .instruction = n,
-                     .bytes = bytes});
+                     .what = event::handed_over});
     }
 
-    void expect(lane_id id, std::uint32_t n, const sim_instr& i) {
-        const int number = net_.between(i.peer, id.rank);
-        net_.expect(number, id.lane, {id, n, i.bytes / i.segments});
+    void expect(lane_id id, std::uint32_t n) {
+        const int number = net_.between(lane_of(id).code->instrs[n].peer, id.rank);
+        net_.expect(number, segment_of(id, n));
         receive(number, id.lane);
     }
 
-    void run_local(lane_id id, std::uint32_t n, double bytes) {
-        const double now = events_.now();
+    void run_local(lane_id id, std::uint32_t n) {
+        const double now = events_.now(), bytes = lane_of(id).bytes(n);
         if (bytes > 0) begins(lane_of(id), n, cpus_.free_at(id.rank, now));
         work(id, n, bytes > 0 ? cpus_.work(id.rank, now, 0, bytes) : now);
     }
 
     void work(lane_id id, std::uint32_t n, double until) {
-        events_.add({.time = until, .what = event::worked, .subject = id.rank, .lane = id.lane, .instruction = n});
+        events_.add({.time = until, .subject = id.rank, .lane = id.lane, .instruction = n, .what = event::worked});
     }
 
     // Occupies the receiver with what has arrived and is expected.
@@ -192,7 +207,7 @@ private:
     void handle(const event& e) {
         switch (e.what) {
             case event::handed_over:
-                return net_.enqueue(e.subject, {{net_.ends_of(e.subject).from, e.lane}, e.instruction, e.bytes});
+                return net_.enqueue(e.subject, segment_of({net_.ends_of(e.subject).from, e.lane}, e.instruction));
             case event::passed_links: return passed(e);
             case event::arrived: net_.arrive(e.subject, e.lane); return receive(e.subject, e.lane);
             case event::worked: return worked({e.subject, e.lane}, e.instruction);
@@ -210,9 +225,9 @@ private:
         if (ends.to < 0) return stages_.link_passed(lane_of(s->owner).machine.chunk(), {s->owner, s->instruction});
         // The receiver's overhead is part of the latency, unless the receiver is busy.
         events_.add({.time = events_.now() + std::max(0.0, ends.latency - ends.overhead),
-                     .what = event::arrived,
                      .subject = e.subject,
-                     .lane = s->owner.lane});
+                     .lane = s->owner.lane,
+                     .what = event::arrived});
         complete(s->owner, s->instruction);
     }
 
@@ -222,46 +237,46 @@ private:
         else complete(id, n);
     }
 
+    const hierarchy& machine_;
     call_programs programs_;
     event_queue events_;
     processor_times cpus_;
     connections net_;
     memory_stages stages_;
+    const bool notes_spans_;
     const std::function<void(double)>& progress_;
     double until_;
     std::int64_t most_shares_;
     std::vector<std::vector<lane>> lanes_;  // by rank
     std::vector<lane_starter> starters_;    // by rank
     double end_ = 0;                        // of the last instruction so far; later events may have become void
-    std::int64_t left_, all_;               // steps to come, and at the start
+    std::int64_t left_, all_;               // instructions to come, and at the start
     std::int64_t messages_ = 0;
     std::vector<stage_span> spans_;
 };
 
-// Returns the programs of all ranks for a call.
-// @param known where programs are looked up and kept   @param made gets the call's chunks and lanes, and the work
+// Returns the programs of all ranks for a call. @param made gets the call's chunks and lanes
 call_programs prepare(const hierarchy& machine, const rule& how, collective what, std::int64_t bytes,
-                      const simulation_options& options, const link_loads& loads, known_programs& known,
-                      simulation& made) {
+                      const simulation_options& options, const link_loads& loads, simulation& made) {
+    constexpr std::int64_t sample_bytes = std::int64_t{1} << 30;  // of programs that are scaled
     const std::int64_t slot = options.slot_bytes > 0 ? options.slot_bytes : slot_bytes(std::span(&how, 1));
     const slicing chunks = made.chunks = slices_of(machine, how, what, bytes, slot);
     made.lanes = static_cast<int>(std::min<std::int64_t>(how.lanes, chunks.chunks));
     const std::int64_t most = options.most_steps > 0 ? options.most_steps : most_simulated;
-    call_programs call{.order = {chunks.chunks, made.lanes}};
+    const std::int64_t ranks = machine.ranks(), blocks = row_of(what).blocks ? ranks : 1;
     const auto programs = [&](std::int64_t elements, std::int64_t number) {
-        std::shared_ptr<const sim_programs>& found = known[fmt::format("{} {} {}", key_of(how.stages), elements, slot)];
-        if (found) return found;
-        found = std::make_shared<const sim_programs>(
-            programs_of(machine, how, what, elements, slot, options.reproducible, loads, number, most));
-        made.work += found->steps;
-        return found;
+        const bool is_scaled = options.cache != nullptr && elements * blocks >= ranks;
+        const std::int64_t count = is_scaled ? sample_bytes / float32_bytes / blocks : elements;
+        const double factor = static_cast<double>(elements) / static_cast<double>(count);
+        std::shared_ptr<const sim_programs> own;
+        auto& found =
+            options.cache != nullptr ? options.cache->programs[fmt::format("{} {}", key_of(how.stages), count)] : own;
+        if (found == nullptr)
+            found = std::make_shared<const sim_programs>(programs_of(
+                machine, how, what, count, is_scaled ? 0 : slot, options.reproducible, loads, factor, number, most));
+        return scaled_programs{found, factor};
     };
-    if (options.scaled_from > 0 && chunks.chunks == 1) {
-        const auto longer = programs(options.scaled_from, 1);
-        const double factor = static_cast<double>(chunks.tail) / static_cast<double>(options.scaled_from);
-        call.tail = std::make_shared<const sim_programs>(scaled(machine, *longer, factor));
-        return call;
-    }
+    call_programs call{.order = {chunks.chunks, made.lanes}};
     if (chunks.chunks > 1) call.full = programs(chunks.chunk, chunks.chunks);
     call.tail = programs(chunks.tail, 1);
     return call;
@@ -273,15 +288,16 @@ call_programs prepare(const hierarchy& machine, const rule& how, collective what
 
 simulation simulate(const hierarchy& machine, const rule& how, collective what, std::int64_t bytes,
                     const simulation_options& options) {
-    known_programs own;
-    known_programs& known = options.known != nullptr ? *options.known : own;
-    link_loads loads(machine, options.counts_loads);
+    std::optional<link_loads> own;
+    link_loads& loads = options.cache != nullptr ? options.cache->links : own.emplace(machine);
     simulation made;
-    sim::simulator run(machine, sim::prepare(machine, how, what, bytes, options, loads, known, made), loads, options);
+    sim::simulator run(machine, sim::prepare(machine, how, what, bytes, options, loads, made), loads, options);
     run.run();
     run.report(made);
-    made.interval = loads.interval();
-    made.links = loads.take();
+    if (own) {
+        made.interval = own->interval();
+        made.links = own->take();
+    }
     return made;
 }
 

@@ -5,7 +5,6 @@
 #include <limits>
 #include <map>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -31,7 +30,7 @@ struct simulation {
     slicing chunks;
     int lanes = 1;
     std::int64_t messages = 0;       ///< segments of messages
-    std::int64_t work = 0;           ///< that it took: steps of programs made and run, and new shares of links
+    std::int64_t work = 0;           ///< that it took: instructions, and new shares of links
     std::vector<link_load> links;    ///< both directions of every link
     double interval = 0;             ///< of the links' histories [s]
     std::vector<double> processors;  ///< by rank: time that its processor was busy [s]
@@ -41,22 +40,25 @@ struct simulation {
 namespace sim {
 struct sim_programs;
 }
-/// Programs of all ranks for a chunk, by stages, the chunk's elements and the length of slots: most of what a short
-/// simulation costs.
-using known_programs = std::map<std::string, std::shared_ptr<const sim::sim_programs>>;
+
+/// What simulations share that differ in rule and size alone: most of what a short one costs. Programs of one length
+/// are scaled to all in which each rank has at least an element.
+struct simulation_cache {
+    explicit simulation_cache(const hierarchy& machine) : links(machine, false) {}
+
+    link_loads links;
+    std::map<std::string, std::shared_ptr<const sim::sim_programs>> programs;  ///< by stages and elements
+};
 
 struct simulation_options {
     std::int64_t slot_bytes = 0;   ///< detail::slot_bytes of the rule's plan; 0: the plan has no other rule
     bool reproducible = false;     ///< as options::reproducible, with ranks in the plan's order
     std::int64_t most_steps = 0;   ///< fewer than most_simulated, where time is short; 0: as many
     std::int64_t most_shares = 0;  ///< new shares of links, after which it is given up; 0: as many as it takes
-    bool counts_loads = true;      ///< in simulation::links, which has zeros otherwise
     double until = std::numeric_limits<double>::infinity();  ///< gives a longer call up there [s]
-    /// Of simulations that differ in rule and size alone; null: none. Steps are limited where programs are made, and
-    /// not again where they are found here.
-    known_programs* known = nullptr;
-    /// Elements of the vector, or of a block, whose programs are scaled to a call in one piece; 0: it has its own.
-    std::int64_t scaled_from = 0;
+    /// Null: none. With it, simulation has neither loads of links nor spans of stages. Steps are limited where programs
+    /// are made, and not again where they are found.
+    simulation_cache* cache = nullptr;
     std::function<void(double)> progress = {};  ///< called from time to time with the fraction that is done
 };
 

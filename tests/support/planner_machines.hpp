@@ -2,10 +2,12 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "machine/hierarchy_yaml.hpp"
+#include "planner/planner.hpp"
 #include "support/dice.hpp"
 #include "support/shapes.hpp"
 
@@ -47,6 +49,12 @@ hierarchy with_nics(hierarchy h, const std::string& nics);
 
 /// Returns a rule that runs these stages for every size.
 rule rule_of(std::vector<stage> stages, int lanes = 1, std::int64_t chunk = 0);
+
+/// Returns the rule that runs a candidate for messages around so many bytes.
+inline rule tuned(const hierarchy& machine, const candidate& c, std::int64_t bytes,
+                  collective what = collective::allreduce) {
+    return detail::tuned(machine, c, std::span(&bytes, 1), what).front();
+}
 
 /// Returns nodes of 1 to 4 ranks, alone or in racks of 1 to 3, whose links are half to twice as fast as a node's; in
 /// every third machine one link at the top is slower than the others.

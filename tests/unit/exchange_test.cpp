@@ -244,7 +244,7 @@ TEST(exchange, is_never_slower_than_direct) {
         for (const collective what : {collective::alltoall, collective::gather, collective::scatter}) {
             const candidate direct = baseline(machine, "direct", what);
             for (const rule& r : made.rules.at(what)) {
-                const rule other = tuned(machine, direct, r.at, what);
+                const rule other = test::tuned(machine, direct, r.at, what);
                 if (r.predicted <= policy.equal * 1.0001 * other.predicted) continue;
                 ASSERT_GT(r.simulated, 0) << to_string(what) << " up to " << r.up_to;
                 EXPECT_LE(r.simulated, policy.equal * 1.01 * simulate(machine, other, what, r.at).time)

@@ -40,7 +40,6 @@ const std::vector<number> numbers{{"smallest_size", scale<&planner_policy::small
                                   {"core_reduces", scale<&planner_policy::core_reduces>},
                                   {"gpu_reduces", scale<&planner_policy::gpu_reduces>},
                                   {"flag_of_latency", scale<&planner_policy::flag_of_latency>},
-                                  {"uncut_sample", scale<&planner_policy::uncut_sample>},
                                   {"message_length", scale<&planner_policy::message_length>},
                                   {"message_range", scale<&planner_policy::message_range>},
                                   {"shard_length", scale<&planner_policy::shard_length>},
@@ -56,6 +55,7 @@ const std::vector<number> numbers{{"smallest_size", scale<&planner_policy::small
                                   {"most_trials", scale<&planner_policy::most_trials>},
                                   {"most_simulated", scale<&planner_policy::most_simulated>},
                                   {"parts_of_work", scale<&planner_policy::parts_of_work>},
+                                  {"ratio_holds", scale<&planner_policy::ratio_holds>},
                                   {"simulated_chunks", scale<&planner_policy::simulated_chunks>},
                                   {"told_apart", scale<&planner_policy::told_apart>},
                                   {"large_group", scale<&planner_policy::large_group>},
@@ -74,9 +74,8 @@ std::vector<double> times(const hierarchy& machine, const std::vector<call>& cal
     policy = own;
     std::vector<double> all;
     for (const call& c : calls)
-        all.push_back(simulate(machine, plan.choose(c.what, c.bytes), c.what, c.bytes,
-                               {.slot_bytes = slot_bytes(plan), .counts_loads = false})
-                          .time);
+        all.push_back(
+            simulate(machine, plan.choose(c.what, c.bytes), c.what, c.bytes, {.slot_bytes = slot_bytes(plan)}).time);
     return all;
 }
 

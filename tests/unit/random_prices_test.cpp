@@ -79,9 +79,7 @@ TEST(random_prices, choose_what_is_near_the_fastest_in_simulations) {
         for (int n = 0; n < 8; ++n) {
             const collective what = d.pick(std::vector(all_collectives.begin(), all_collectives.end()));
             const std::int64_t bytes = std::int64_t{64} << d.below(15);
-            const auto time = [&](const rule& r) {
-                return simulate(h, r, what, bytes, {.slot_bytes = slot, .counts_loads = false}).time;
-            };
+            const auto time = [&](const rule& r) { return simulate(h, r, what, bytes, {.slot_bytes = slot}).time; };
             const rule& chosen = plan.choose(what, bytes);
             const double own = time(chosen);
             double best = own;

@@ -59,7 +59,7 @@ struct net_fixture {
     hierarchy machine = two_pairs();
     link_loads loads{machine};
     event_queue events;
-    connections net{machine, 2, loads, events};
+    connections net{machine, loads, events};
 
     // Until a segment of the connection has passed its links.
     segment passed(int number) {
@@ -115,9 +115,9 @@ TEST(connections, a_segment_is_received_when_it_has_arrived_and_is_expected) {
     const int number = f.net.between(0, 1);
     f.net.arrive(number, 1);
     EXPECT_FALSE(f.net.take_received(number, 1)) << "not expected yet";
-    f.net.expect(number, 0, {{1, 0}, 4, 1});
+    f.net.expect(number, {{1, 0}, 4, 1});
     EXPECT_FALSE(f.net.take_received(number, 0)) << "it came for another lane";
-    f.net.expect(number, 1, {{1, 1}, 5, 1});
+    f.net.expect(number, {{1, 1}, 5, 1});
     ASSERT_EQ(f.net.take_received(number, 1)->instruction, 5u);
     EXPECT_FALSE(f.net.take_received(number, 1));
 }
@@ -131,7 +131,7 @@ std::vector<double> gathered(double bytes_of_link, bool closes) {
     for (sim_program& p : tail.of_rank)
         p.instrs = {{.what = action::stage_allreduce, .peer = 0, .bytes = 10, .again = 20}};
     tail.instances = {{.ranks = 2, .rounds = 2, .closes = closes, .latency = 1, .links = {{0, bytes_of_link}}}};
-    const call_programs programs{.order = {}, .tail = std::make_shared<const sim_programs>(std::move(tail))};
+    const call_programs programs{.order = {}, .tail = {std::make_shared<const sim_programs>(std::move(tail))}};
     memory_stages stages(programs, cpus, f.net, f.events);
     stages.arrive(0, {{0, 0}, 0});
     EXPECT_TRUE(f.events.empty()) << "one of two";

@@ -13,6 +13,7 @@
 #include "planner/planner.hpp"
 #include "planner/simulate/simulate.hpp"
 #include "schedule/compose.hpp"
+#include "support/planner_machines.hpp"
 
 namespace terrace::detail::torus_test {
 
@@ -99,7 +100,7 @@ TEST(torus, simulation_agrees) {
             const candidate c{"", by_dimension(h, algorithm)};
             for (const std::int64_t bytes : {64 * 1024L, 8 * mib})
                 for (const bool in_one_piece : {false, true}) {
-                    rule how = tuned(h, c, bytes);
+                    rule how = test::tuned(h, c, bytes);
                     if (in_one_piece) how.lanes = 1, how.chunk = 0;
                     const double predicted = predict(h, how.stages, bytes, how.lanes, how.chunk).time;
                     const double simulated = simulate(h, how, collective::allreduce, bytes).time;

@@ -5,6 +5,8 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <string>
+#include <utility>
 
 #include "base/quiet_task.hpp"
 #include "planner/choose.hpp"
@@ -19,7 +21,9 @@ public:
     explicit rule_times(const hierarchy& machine) : machine_(machine), prices_(machine_) {}
 
     double own(const rule& r, collective what) {
-        return prices_.price_stages(r.stages, what).time(static_cast<double>(r.at), r.lanes, r.chunk);
+        const auto [known, is_new] = priced_.try_emplace({what, key_of(r.stages)});
+        if (is_new) known->second = prices_.price_stages(r.stages, what);
+        return known->second->time(static_cast<double>(r.at), r.lanes, r.chunk);
     }
 
     choice best(std::int64_t bytes, collective what) {
@@ -31,6 +35,7 @@ public:
 private:
     hierarchy machine_;
     pricer prices_;
+    std::map<std::pair<collective, std::string>, std::optional<price>> priced_;  // rules of several sizes share stages
     std::map<collective, std::vector<priced_candidate>> candidates_;
 };
 

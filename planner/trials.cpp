@@ -29,7 +29,7 @@ std::int64_t making(const hierarchy& machine) noexcept { return std::int64_t{mac
 }  // namespace
 
 trials::trials(const hierarchy& machine, bool reproducible)
-    : machine_(machine), reproducible_(reproducible), left_(work_for(machine, reproducible)), cache_(machine) {}
+    : machine_(machine), reproducible_(reproducible), left_(work_for(machine, reproducible)) {}
 
 std::optional<double> trials::time(const priced_candidate& c, const tuning& how, std::int64_t bytes, double most) {
     seen& last = last_[&c];
@@ -64,7 +64,8 @@ std::optional<double> trials::run(const priced_candidate& c, const tuning& how, 
     if (making(machine_) > budget || messages > static_cast<double>(budget)) return {};
     const rule by{.up_to = bytes, .lanes = how.lanes, .chunk = how.chunk, .stages = c.what.stages};
     const std::int64_t slot = how.chunk == 0 ? 2 * policy.largest_size : 0;  // one piece, blocks rounded up as well
-    const std::size_t programs = cache_.programs.size();
+    if (!cache_) cache_.emplace(machine_);
+    const std::size_t programs = cache_->programs.size();
     simulation made;
     try {
         made = simulate(machine_, by, c.cost.what(), bytes,
@@ -73,11 +74,11 @@ std::optional<double> trials::run(const priced_candidate& c, const tuning& how, 
                          .most_steps = budget,
                          .most_shares = budget,
                          .until = most,
-                         .cache = &cache_});
+                         .cache = &*cache_});
     } catch (const plan_error&) {
         return {};  // its programs are longer than its messages are many
     }
-    left_ -= made.work + static_cast<std::int64_t>(cache_.programs.size() - programs) * making(machine_);
+    left_ -= made.work + static_cast<std::int64_t>(cache_->programs.size() - programs) * making(machine_);
     if (made.work > budget && std::isinf(made.time)) return {};
     known_[key] = {made.time, most};
     return made.time;

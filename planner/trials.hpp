@@ -53,7 +53,7 @@ private:
     std::int64_t left_, for_later_ = 0;             // of planner_policy::most_simulated
     std::map<std::string, trial> known_;            // by candidate, lanes, chunk and bytes
     std::map<const priced_candidate*, seen> last_;  // that was simulated
-    simulation_cache cache_;
+    std::optional<simulation_cache> cache_;         // nothing where nothing is simulated: it has all links
 };
 
 }  // namespace terrace::detail

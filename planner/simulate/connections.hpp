@@ -119,7 +119,7 @@ public:
 private:
     static constexpr double no_event = std::numeric_limits<double>::infinity();
 
-    // Lists are as short as request slots are few.
+    // Lists are as short as the request slots of all lanes are few.
     struct connection {
         endpoints ends;
         std::vector<segment> waiting;   // the first one is on the links

@@ -16,12 +16,6 @@ namespace terrace::detail {
 
 namespace {
 
-// Sorts positions, and keeps one of each.
-void keep_different(std::vector<int>& positions) {
-    std::ranges::sort(positions);
-    positions.erase(std::unique(positions.begin(), positions.end()), positions.end());
-}
-
 class phase_counter {
 public:
     phase_counter(const stage_phase& phase, link_sums& sums)

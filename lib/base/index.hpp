@@ -14,4 +14,11 @@ inline int position_of(int number, const std::vector<int>& list) {
     return static_cast<int>(std::find(list.begin(), list.end(), number) - list.begin());
 }
 
+/// Sorts values, and keeps one of each.
+template <typename Value>
+void keep_different(std::vector<Value>& values) {
+    std::ranges::sort(values);
+    values.erase(std::ranges::unique(values).begin(), values.end());
+}
+
 }  // namespace terrace::detail

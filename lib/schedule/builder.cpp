@@ -1,8 +1,10 @@
 #include "schedule/builder.hpp"
 
+#include <algorithm>
 #include <array>
 #include <map>
 
+#include "base/index.hpp"
 #include "base/partition.hpp"
 #include "schedule/interval_map.hpp"
 
@@ -379,8 +381,7 @@ void builder::infer_order() {
             for (std::uint32_t r = a.readings; r != nobody; r = readings[r].earlier) wait_for(readings[r].reader);
             a = {me, nobody};
         });
-        std::sort(before.begin(), before.end());
-        before.erase(std::unique(before.begin(), before.end()), before.end());
+        keep_different(before);
         i.waits = static_cast<std::uint32_t>(before.size());
         for (const std::uint32_t b : before) {
             order.emplace_back(b, me);

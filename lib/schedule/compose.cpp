@@ -75,8 +75,7 @@ private:
         std::vector<int> domains = view_.first_of_kinds(level_);
         for (int d = 0; asked_.for_all() && d < shape().domains(level_); ++d) domains.push_back(d);
         for (const int rank : view_.ranks()) domains.push_back(shape().domain_of(level_, rank));
-        std::ranges::sort(domains);
-        domains.erase(std::unique(domains.begin(), domains.end()), domains.end());
+        keep_different(domains);
         return domains;
     }
     const ownership& of_child(int child) const {

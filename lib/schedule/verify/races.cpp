@@ -1,8 +1,8 @@
-#include <algorithm>
 #include <array>
 
 #include <fmt/format.h>
 
+#include "base/index.hpp"
 #include "schedule/interval_map.hpp"
 #include "schedule/verify/proof.hpp"
 #include "schedule/verify/stages.hpp"
@@ -89,8 +89,7 @@ void check_races(const network& net, const schedule& s, const stake& mine, const
         // A result that peers do not reach is put where they read what the rank gives.
         if (i.what == action::stage_allreduce && i.dst.where != i.src.where && i.src.where == buffer::scratch)
             write({i.src.where, s.groups[at(i.peer)].own_shard()});
-        std::sort(before.begin(), before.end());
-        before.erase(std::unique(before.begin(), before.end()), before.end());
+        keep_different(before);
         for (std::int64_t b : before)
             if (b != me && !order.holds(net.id(s.rank, static_cast<std::size_t>(b)), net.id(s.rank, n)))
                 refuse(s, n, fmt::format("may run before instruction {}, which uses the same elements, is over", b));

@@ -244,8 +244,7 @@ std::string mpi_bridge::waits_of(const batch& p) const {
     for (const direction* d : {&p.in, &p.out})
         for (const message& m : d->all)
             if (m.left > 0) ranks.push_back(callers_rank_[at(m.peer)]);
-    std::sort(ranks.begin(), ranks.end());
-    ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+    keep_different(ranks);
     return fmt::format("stage {} waits for rank {}", p.stage, fmt::join(ranks, ", "));
 }
 

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/index.hpp"
+
 namespace terrace::detail {
 
 operation_log::~operation_log() {
@@ -46,8 +48,7 @@ std::string operation_log::stuck(const std::function<bool(gpu_event)>& passed, i
         std::vector<int> ranks;
         for (const int r : m.ranks)
             if (r != self) ranks.push_back(callers_rank[static_cast<std::size_t>(r)]);
-        std::sort(ranks.begin(), ranks.end());
-        ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+        keep_different(ranks);
         const bool forgotten = n == oldest && oldest > 0;  // one before it may be what waits
         return fmt::format("{}stage {} {}, step {}, chunk {} waits for rank {}", forgotten ? "at or before " : "",
                            m.where.stage, m.where.down ? "down" : "up", m.where.step, m.where.chunk,

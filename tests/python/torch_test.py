@@ -173,6 +173,16 @@ def profiles_have_events(rank, size):
 
 
 @check
+def the_flight_recorder_has_calls(rank, size):
+    recorder = torch._C._distributed_c10d
+    if not hasattr(recorder, "FlightRecorderHook"):
+        return  # it has calls of Gloo and NCCL alone
+    dist.all_reduce(torch.ones(3, 2))
+    last = json.loads(recorder._dump_fr_trace_json(backend="terrace"))["entries"][-1]
+    assert (last["profiling_name"], last["input_sizes"]) == ("terrace:all_reduce", [[3, 2]]), last
+
+
+@check
 def monitored_barriers_name_who_is_missing(rank, size):
     if OLD:
         return  # torch has it for Gloo alone

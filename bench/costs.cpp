@@ -30,9 +30,9 @@ namespace {
 
 struct given {
     int rank = 0, ranks = 0;
-    MPI_Comm of = MPI_COMM_WORLD;      // the ranks that take part
-    const char* plan = nullptr;        // file
-    std::vector<std::size_t> numbers;  // sizes and counts
+    MPI_Comm of = MPI_COMM_WORLD;           // the ranks that take part
+    const char* plan = nullptr;             // file
+    std::vector<std::size_t> numbers = {};  // sizes and counts
 };
 
 struct way {
@@ -76,13 +76,10 @@ void compare(const given& g, const std::string& what, int turns, const std::vect
     std::fflush(stdout);
 }
 
-options on_any_machine(options o = {}) {
+// The ranks may be on any machine.
+communicator by_plan(const given& g, options o = {}) {
     o.place = options::placement::anywhere;
-    return o;
-}
-
-communicator by_plan(const given& g, const options& o = {}) {
-    return mpi::create(MPI_COMM_WORLD, plan::load(g.plan), on_any_machine(o));
+    return mpi::create(MPI_COMM_WORLD, plan::load(g.plan), o);
 }
 
 std::vector<std::size_t> or_usual(const std::vector<std::size_t>& numbers, const std::vector<std::size_t>& usual) {
@@ -111,23 +108,18 @@ void compare_options(const given& g, const std::vector<std::pair<const char*, op
 }
 
 void check(const given& g) {
-    const auto with = [](options::checking level) {
-        options o;
-        o.check = level;
-        return o;
-    };
-    compare_options(g, {{"check off", with(options::checking::off)},
-                        {"check first", with(options::checking::first)},
-                        {"check every", with(options::checking::every)}});
+    options off, first, every;
+    off.check = options::checking::off;
+    first.check = options::checking::first;
+    every.check = options::checking::every;
+    compare_options(g, {{"check off", off}, {"check first", first}, {"check every", every}});
 }
 
 void failures(const given& g) {
-    const auto with = [](int seconds) {
-        options o;
-        o.failure_timeout = std::chrono::seconds(seconds);
-        return o;
-    };
-    compare_options(g, {{"failure_timeout off", with(0)}, {"failure_timeout 10 s", with(10)}});
+    options off, on;
+    off.failure_timeout = std::chrono::seconds(0);
+    on.failure_timeout = std::chrono::seconds(10);
+    compare_options(g, {{"failure_timeout off", off}, {"failure_timeout 10 s", on}});
 }
 
 void group(const given& g) {
@@ -268,8 +260,7 @@ void thread(const given& g) {
             {{"threads = serialized", [&] { one.allreduce(data); }, 50},
              {"threads = any, alone", [&] { any.allreduce(data); }, 50}});
     if (g.rank != 0) return;
-    given alone;
-    alone.ranks = 1, alone.of = MPI_COMM_SELF;
+    const given alone{.ranks = 1, .of = MPI_COMM_SELF};
     compare(alone, "one thread wakes another", 301,
             {{"by a futex alone", hand_over_by_futex, 1, 2 * hand_overs},
              {"by a message", [&] { hand_over_by_messages(any); }, 1, 2 * hand_overs}});

@@ -1,8 +1,6 @@
 // terrace-bench --links and --detect.
 
 #include <map>
-#include <memory>
-#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -18,14 +18,13 @@ namespace {
 
 struct links_line {
     links_settings s;
-    bool links = true;
     CLI::App app{
         "Measures the links of a cluster and what its ranks add up, and writes that into its description.\n"
         "One rank per place, node by node, and nothing else running.",
         "--links"};
 
     links_line() {
-        app.add_flag("--links", links, "measure links, not collectives");
+        app.add_flag("--links")->description("measure links, not collectives");
         app.add_option("--topology", s.topology_file, "cluster file that says how ranks nest")
             ->required()
             ->type_name("FILE");
@@ -51,14 +50,13 @@ Exit status: 0 fine, 1 a failure, 2 bad usage or input.)");
 
 struct detect_line {
     detect_settings s;
-    bool detect = true;
     CLI::App app{
         "Describes all nodes of a job as a cluster file: equal nodes alike, unequal ones as they are.\n"
         "Ranks that are bound to cores of their own are where those are.",
         "--detect"};
 
     detect_line() {
-        app.add_flag("--detect", detect, "describe the job's nodes, measure no collectives");
+        app.add_flag("--detect")->description("describe the job's nodes, measure no collectives");
         app.add_flag("--measure", s.measure,
                      "measure the rates, as --links does: some seconds a level, nothing else running");
         add_output(app, "-o,--output", s.output_file, "cluster file to write (default: print it)")->type_name("FILE");
@@ -77,14 +75,13 @@ Exit status: 0 fine, 1 a failure, 2 bad usage or input.)");
 
 struct discover_line {
     discover_settings s;
-    bool discover = true;
     CLI::App app{
         "Finds nodes, racks and planes by measuring, from nothing but the ranks, and writes them as a cluster file.\n"
         "Nothing else should run.",
         "--discover"};
 
     discover_line() {
-        app.add_flag("--discover", discover, "find the machine by measuring, measure no collectives");
+        app.add_flag("--discover")->description("find the machine by measuring, measure no collectives");
         add_output(app, "-o,--output", s.output_file, "cluster file to write (default: print it)")->type_name("FILE");
         app.add_option("--compare", s.compare_file,
                        "cluster file that says how it should be: contradictions are named, and the exit status is 1 "
@@ -114,8 +111,7 @@ struct chaos_line {
     chaos_settings s;
     CLI::App app{
         "Kills ranks, one after the other, at random points of random calls, and says whether the others name the "
-        "right "
-        "one,\nhow soon, and how soon they go on without it. As many ranks as are killed do not come back.",
+        "right one,\nhow soon, and how soon they go on without it. As many ranks as are killed do not come back.",
         "--chaos"};
 
     chaos_line() {

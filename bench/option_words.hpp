@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -30,19 +31,23 @@ std::string words_of(const std::map<std::string, Value>& choices) {
     return fmt::format("{}", fmt::join(words, ", "));
 }
 
+/// A validator that adds nothing to the help. @param change may rewrite the text; returns what is wrong with it
+template <class Change>
+CLI::Validator silent(Change change) {
+    return CLI::Validator(std::move(change), "");
+}
+
 /// One of a few words, spelled with any case and hyphens.
 template <class Value>
 CLI::Validator one_of(const std::map<std::string, Value>& choices) {
-    return CLI::Validator(
-        [choices](std::string& text) -> std::string {
-            for (const auto& [name, value] : choices)
-                if (plain_letters(name) == plain_letters(text)) {
-                    text = name;
-                    return {};
-                }
-            return fmt::format("{} is none of: {}", text, words_of(choices));
-        },
-        "");
+    return silent([choices](std::string& text) -> std::string {
+        for (const auto& [name, value] : choices)
+            if (plain_letters(name) == plain_letters(text)) {
+                text = name;
+                return {};
+            }
+        return fmt::format("{} is none of: {}", text, words_of(choices));
+    });
 }
 
 /// Returns nothing for one of these names, else what a validator says: "TEXT IS_NONE_OF a, b, c".
@@ -66,15 +71,13 @@ CLI::Option* add_choice(CLI::App& app, const std::string& names, Value& target, 
 
 /// Turns text into a number of bytes on the way to CLI11's own conversion, so that a mistake names its option.
 inline CLI::Validator bytes_of(std::int64_t low) {
-    return CLI::Validator(
-        [low](std::string& text) -> std::string {
-            const auto bytes = parse_bytes(text, true);
-            if (!bytes || *bytes < low)
-                return fmt::format("{} is no number of bytes of at least {}; write 4096, 4K, 64M, 1G", text, low);
-            text = std::to_string(*bytes);
-            return {};
-        },
-        "");
+    return silent([low](std::string& text) -> std::string {
+        const auto bytes = parse_bytes(text, true);
+        if (!bytes || *bytes < low)
+            return fmt::format("{} is no number of bytes of at least {}; write 4096, 4K, 64M, 1G", text, low);
+        text = std::to_string(*bytes);
+        return {};
+    });
 }
 
 /// An integer from `low` on.

@@ -60,13 +60,11 @@ Exit status: 0 fine, 1 wrong results or a failure, 2 bad usage or input.)";
 }
 
 CLI::Validator known_algorithm() {
-    return CLI::Validator(
-        [](std::string& text) -> std::string {
-            std::vector<std::string_view> names;
-            for (const backend_kind& kind : backend_kinds()) names.push_back(kind.name);
-            return unless_named(text, names, "is no algorithm; choose from");
-        },
-        "");
+    return silent([](std::string& text) {
+        std::vector<std::string_view> names;
+        for (const backend_kind& kind : backend_kinds()) names.push_back(kind.name);
+        return unless_named(text, names, "is no algorithm; choose from");
+    });
 }
 
 // By the names of nccl-tests too.
@@ -143,8 +141,7 @@ void check_together(const settings& s) {
     if (s.staging && s.graph) bad("--graph: the host takes part in each call of --staging, which no graph can replay");
     if (s.graph && s.warmup == 0) bad("--graph needs -w: what a graph replays is captured while warming up");
     if (s.device && s.ucx) bad("--transport ucx: carries buffers of the host; leave it out, or --device");
-    if (s.own_lengths &&
-        !std::all_of(s.collectives.begin(), s.collectives.end(), [](collective c) { return row_of(c).exchange; }))
+    if (s.own_lengths && !std::ranges::all_of(s.collectives, [](collective c) { return row_of(c).exchange; }))
         bad("--lengths own: is for alltoall, gather and scatter: --collective alltoall");
     if (s.own_lengths && s.device) bad("--lengths own: takes buffers of the host; leave it out, or --device");
     if (s.own_lengths && s.async > 1) bad("--lengths own: makes one call at a time; leave it out, or --async");
@@ -154,20 +151,7 @@ void check_together(const settings& s) {
         bad(fmt::format("--reference {}: is not among --algorithms {}", s.reference, fmt::join(s.algorithms, ",")));
 }
 
-// The page and the completion of terrace-bench have its other modes as commands, which they are not: their options may
-// come before their names.
-constexpr const char* mode_group = "Also, each with a --help of its own";
-
 }  // namespace
-
-std::string settings::function_of(collective what) const {
-    return std::string(to_string(what)) + (own_lengths ? "v" : "");
-}
-
-std::string settings::name_of(const std::filesystem::path& plan) {
-    const std::string file = plan.filename();
-    return file.substr(0, file.find('.'));
-}
 
 std::vector<std::int64_t> settings::counts(collective what, int ranks) const {
     std::vector<std::int64_t> all;
@@ -249,8 +233,11 @@ std::variant<settings, answer> parse_settings(int argc, const char* const* argv)
                 s.algorithms.emplace_back(kind.name);
         check_together(s);
     });
+    // The page and the completion of terrace-bench have its other modes as commands, which they are not: their options
+    // may come before their names.
     app.get_formatter()->label("SUBCOMMAND", "MODE");
-    for (const std::shared_ptr<CLI::App>& page : mode_pages()) app.add_subcommand(page)->group(mode_group);
+    for (const std::shared_ptr<CLI::App>& page : mode_pages())
+        app.add_subcommand(page)->group("Also, each with a --help of its own");
 
     if (const auto said = answer_to(app, argc, argv)) return *said;
     if (s.reference.empty()) s.reference = takes_part(s, "hierarchical") ? "hierarchical" : s.algorithms.front();

@@ -51,9 +51,12 @@ struct settings {
     bool progress = false;     ///< also where stderr is no terminal
 
     /// Returns the name of the function that is measured: of `what`, or of its twin for lengths of blocks.
-    std::string function_of(collective what) const;
+    std::string function_of(collective what) const { return std::string(to_string(what)) + (own_lengths ? "v" : ""); }
     /// Returns what a plan of `beside` is called: its file's name up to the first dot.
-    static std::string name_of(const std::filesystem::path& plan);
+    static std::string name_of(const std::filesystem::path& plan) {
+        const std::string file = plan.filename();
+        return file.substr(0, file.find('.'));
+    }
     /// Elements of each call to measure, ascending and positive (count_of).
     std::vector<std::int64_t> counts(collective what, int ranks) const;
 };

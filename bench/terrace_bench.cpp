@@ -17,7 +17,6 @@
 
 #include <terrace/error.hpp>
 #include <terrace/plan.hpp>
-#include <terrace/version.hpp>
 
 #include "api/environment.hpp"
 #include "bench/device/gpu.hpp"
@@ -38,7 +37,7 @@ namespace terrace::detail::bench {
 
 namespace {
 
-constexpr int something_wrong = 1, bad_input = 2;
+constexpr int bad_input = 2;
 
 // What can be wrong with the input shows here, on all ranks or none.
 plan load(const world& w, const settings& s) {
@@ -110,7 +109,7 @@ struct outcome {
     std::vector<absence> absent;
 };
 
-void compare(const world& w, const conditions& under, memory& where, collective what,
+void measure(const world& w, const conditions& under, memory& where, collective what,
              std::vector<runner::named_backend> backends, progress& shown, outcome& all) {
     const settings& s = under.asked;
     runner run(w, s, where, what, std::move(backends));
@@ -144,7 +143,7 @@ int compare(const world& w, const settings& s) {
     progress shown(w.first(), s.progress);
     for (const collective what : s.collectives) {
         if (what != s.collectives.front()) backends = make_backends(under, what, all.absent);
-        compare(w, under, *where, what, std::exchange(backends, {}), shown, all);
+        measure(w, under, *where, what, std::exchange(backends, {}), shown, all);
     }
     w.on_first([&] {
         if (!s.json_file.empty()) write_output(s.json_file, to_json(under, all.rows, all.absent));
@@ -153,17 +152,14 @@ int compare(const world& w, const settings& s) {
     return std::all_of(all.rows.begin(), all.rows.end(), exact) ? fine : something_wrong;
 }
 
-int say_answer(const world& w, const answer& a) {
-    if (a.exit_code == 0) say(w, a.text);
-    else if (w.first()) complain_text(a.text);
-    return a.exit_code;
-}
-
 // What was asked for, or what there is to say to it.
 template <class Settings, class Work>
 int answer_or(const world& w, const std::variant<Settings, answer>& parsed, Work work) {
     const answer* a = std::get_if<answer>(&parsed);
-    return a ? say_answer(w, *a) : work(w, std::get<Settings>(parsed));
+    if (a == nullptr) return work(w, std::get<Settings>(parsed));
+    if (a->exit_code == 0) say(w, a->text);
+    else if (w.first()) complain_text(a->text);
+    return a->exit_code;
 }
 
 int run(const world& w, int argc, char** argv) {
@@ -178,14 +174,7 @@ int run(const world& w, int argc, char** argv) {
     };
     if (has_mode("--chaos")) return answer_or(w, parse_chaos_settings(argc, argv), make_chaos);
     if (has_mode("--training")) return answer_or(w, parse_training_settings(argc, argv), measure_training);
-    return answer_or(w, parse_settings(argc, argv),
-                     [](const world& all, const settings& s) { return compare(all, s); });
-}
-
-// What writes to standard output names the program by itself.
-std::string with_name(const std::string& what) {
-    constexpr std::string_view name = "terrace-bench: ";
-    return what.starts_with(name) ? what : std::string(name) + what;
+    return answer_or(w, parse_settings(argc, argv), compare);
 }
 
 // Each of them would measure alone, and print a table of its own.
@@ -202,9 +191,6 @@ std::unique_ptr<world> open_world(int& argc, char**& argv) {
         if (auto by_mpi = world_over_mpi(argc, argv)) return by_mpi;
     return world_over_ucx();
 }
-
-// Pages are made where the build runs, which MPI may not.
-bool asks_for_a_page(int argc, char** argv) { return argc > 1 && std::string_view(argv[1]) == "--generate"; }
 
 int print_page(int argc, char** argv) {
     const answer page = std::get<answer>(parse_settings(argc, argv));
@@ -258,14 +244,18 @@ int main(int argc, char** argv) {
     using namespace bench;
     try {
         if (std::find(argv, argv + argc, std::string_view("--suite")) != argv + argc) return become_suite(argc, argv);
-        if (asks_for_a_page(argc, argv)) return print_page(argc, argv);
+        // Pages are made where the build runs, which MPI may not.
+        if (argc > 1 && std::string_view(argv[1]) == "--generate") return print_page(argc, argv);
         const std::unique_ptr<world> all = open_world(argc, argv);
         const world& w = *all;
         if (are_lone_processes(w)) return bad_input;
         try {
             return run(w, argc, argv);
         } catch (const refusal& e) {
-            if (w.first()) complain("{}\n", with_name(e.what()));
+            // What writes to standard output names the program by itself.
+            const std::string_view what = e.what();
+            const char* const name = what.starts_with("terrace-bench: ") ? "" : "terrace-bench: ";
+            if (w.first()) complain("{}{}\n", name, what);
             return bad_input;
         } catch (const std::exception& e) {
             complain_text(w.error_lines(e.what()));

@@ -31,8 +31,6 @@ struct baseline_row {
         if (of_exchanges || row_of(what).exchange) return of_exchanges && row_of(what).exchange;
         return row_of(what).has_root() ? root.has_value() : scatter || !row_of(what).blocks;
     }
-    // What the stage inside the node is in.
-    mode inside(collective what) const noexcept { return by_nics || row_of(what).blocks ? mode::scatter : mode::root; }
 };
 
 constexpr std::array<baseline_row, 6> rows{{
@@ -65,12 +63,6 @@ void choose_node_algorithm(pricer& prices, std::vector<stage>& stages, collectiv
     }
 }
 
-// Levels of the node, from the innermost on; where a machine is one node, or has none, the innermost level.
-int levels_inside(const hierarchy& machine) {
-    const int levels = machine.node_levels();
-    return levels == 0 || levels >= machine.depth() ? 1 : levels;
-}
-
 candidate made(pricer& prices, const baseline_row& row, collective what) {
     const hierarchy& machine = prices.machine();
     candidate c{std::string(row_of(what).has_root() ? row.name_of_roots : row.name), {}};
@@ -78,9 +70,10 @@ candidate made(pricer& prices, const baseline_row& row, collective what) {
         c.stages.push_back(last_stage(machine, 0, row, what));
         return c;
     }
-    const int inside = levels_inside(machine);
+    // Levels of the node, from the innermost on; where a machine is one node, or has none, the innermost level.
+    const int levels = machine.node_levels(), inside = levels == 0 || levels >= machine.depth() ? 1 : levels;
     c.stages.push_back(whole_levels(machine.shape, 0, inside - 1));
-    c.stages.back().how = row.inside(what);
+    c.stages.back().how = row.by_nics || row_of(what).blocks ? mode::scatter : mode::root;
     if (inside < machine.depth()) c.stages.push_back(last_stage(machine, inside, row, what));
     choose_node_algorithm(prices, c.stages, what);
     return c;

@@ -53,11 +53,6 @@ std::vector<std::vector<mode>> modes_of(const shape& s, collective what) {
 
 bool hinders_lanes_to_root(const algorithm& a) { return a.hinders_lanes && a.supports(mode::root); }
 
-// Passing the vector on pays in more chunks than an allreduce may have in flight.
-bool may_pay(const algorithm& a, collective what) {
-    return row_of(what).has_root() || !(a.passes_on || hinders_lanes_to_root(a));
-}
-
 class searcher {
 public:
     searcher(pricer& prices, collective what)
@@ -148,18 +143,17 @@ private:
                 if (tried.insert(best).second) add(stages, choices, best);
             }
         };
-        // In a pipeline only the time that a link is occupied counts.
-        const auto link = [&](const stage_price& p) { return p.busiest_link(); };
         const auto at_all_sizes = [&](auto&& time_of) {
             for (std::int64_t bytes = policy.smallest_size; bytes <= policy.largest_size; bytes *= 2)
                 add_best(
                     [&](const stage_price& p, std::size_t i) { return time_of(p, i, static_cast<double>(bytes)); });
         };
         at_all_sizes([&](const stage_price& p, std::size_t, double bytes) { return p.time(bytes); });
-        add_best([&](const stage_price& p, std::size_t) { return link(p); });
+        // In a pipeline only the time that a link is occupied counts.
+        add_best([&](const stage_price& p, std::size_t) { return p.busiest_link(); });
         if (!row_of(what_).has_root()) return;
         at_all_sizes([&](const stage_price& p, std::size_t i, double bytes) {
-            return i + 1 == stages.size() ? link(p) : p.time(bytes);
+            return i + 1 == stages.size() ? p.busiest_link() : p.time(bytes);
         });
     }
 
@@ -167,8 +161,10 @@ private:
     // option of a stage   @param hinders in mode root also of algorithms that hinder lanes
     template <class Time>
     std::vector<std::size_t> cheapest(const std::vector<options>& choices, Time&& time, bool hinders) const {
+        // Passing the vector on pays in more chunks than an allreduce may have in flight.
         const auto may_be = [&](const algorithm& a) {
-            return may_pay(a, what_) && (hinders || !hinders_lanes_to_root(a));
+            if (!row_of(what_).has_root() && (a.passes_on || hinders_lanes_to_root(a))) return false;
+            return hinders || !hinders_lanes_to_root(a);
         };
         std::vector<std::size_t> best;
         for (std::size_t s = 0; s < choices.size(); ++s) {

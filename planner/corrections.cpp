@@ -1,6 +1,5 @@
 #include "planner/corrections.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -8,8 +7,6 @@
 #include <utility>
 
 #include "base/index.hpp"
-#include "planner/planner.hpp"
-#include "planner/policy.hpp"
 #include "planner/pricer.hpp"
 
 namespace terrace::detail {
@@ -263,10 +260,6 @@ private:
 };
 
 }  // namespace
-
-bool corrected_machine::changed() const noexcept {
-    return std::ranges::any_of(judged, [](const judged_figures& f) { return f.what == verdict::corrected; });
-}
 
 corrected_machine correct(const hierarchy& machine, const std::vector<profile>& profiles) {
     corrected_machine result{.machine = machine};

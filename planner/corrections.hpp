@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -35,7 +36,9 @@ struct corrected_machine {
     /// corrected.
     double least_before = 0, most_before = 0, least = 0, most = 0;
 
-    bool changed() const noexcept;
+    bool changed() const noexcept {
+        return std::ranges::find(judged, judged_figures::verdict::corrected, &judged_figures::what) != judged.end();
+    }
 };
 
 /// Corrects the figures of a machine so that the prices of what ran come as near as they can to the times that it took:

@@ -62,11 +62,6 @@ double price_of(const hierarchy& machine, const rule& r, std::int64_t bytes, col
     return predict(machine, r.stages, bytes, r.lanes, r.chunk, what).time;
 }
 
-// As the plan predicts it: a simulation at another size says by how much the price is wrong.
-double prediction_of(const hierarchy& machine, const rule& r, std::int64_t bytes, collective what) {
-    return price_of(machine, r, bytes, what) * (r.simulated > 0 ? r.simulated / r.predicted : 1);
-}
-
 using rules_by_end = std::map<std::int64_t, rule>;
 
 // Puts a rule in the place of others for more than `above` and up to `up_to` bytes.
@@ -108,7 +103,9 @@ plan_that_keeps keep_what_ran(plan_data plan, const std::vector<profile>& profil
             const auto& [bytes, ran] = *call;
             const rule& planned = *std::ranges::find_if(own, [&](const rule& r) { return call->first <= r.up_to; });
             if (run_alike(planned, *ran.by)) continue;
-            const double promised = prediction_of(machine, planned, bytes, what);
+            // As the plan predicts it: a simulation at another size says by how much the price is wrong.
+            const double off = planned.simulated > 0 ? planned.simulated / planned.predicted : 1;
+            const double promised = price_of(machine, planned, bytes, what) * off;
             if (promised * policy.equal < std::min(ran.time, price_of(machine, *ran.by, bytes, what))) continue;
             const std::int64_t above = std::max(ran.above, begin_of(calls, call)),
                                up_to = std::min(ran.by->up_to, end_of(calls, call));

@@ -1,10 +1,8 @@
 #include "planner/planner.hpp"
 
-#include <algorithm>
 #include <map>
 #include <tuple>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -47,10 +45,6 @@ plan_data plan_with(const std::string& name, const hierarchy& machine, Rules&& r
 }
 
 }  // namespace
-
-bool candidate::only_scatters() const {
-    return std::ranges::all_of(stages, [](const stage& s) { return s.how == mode::scatter; });
-}
 
 prediction predict(const hierarchy& machine, const std::vector<stage>& stages, std::int64_t bytes, int lanes,
                    std::int64_t chunk, collective what) {

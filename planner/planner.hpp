@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -36,7 +37,9 @@ struct candidate {
     std::vector<stage> stages;
 
     bool is_baseline() const noexcept { return origin != "staged" && origin != "mixed"; }
-    bool only_scatters() const;
+    bool only_scatters() const {
+        return std::ranges::all_of(stages, [](const stage& s) { return s.how == mode::scatter; });
+    }
 };
 
 // In all that follows `bytes` are those of the vector, where there are blocks those of a rank's blocks together;

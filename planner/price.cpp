@@ -1,11 +1,9 @@
 #include "planner/price.hpp"
 
-#include <algorithm>
 #include <map>
 #include <set>
 #include <utility>
 
-#include "base/index.hpp"
 #include "machine/link_rows.hpp"
 #include "planner/policy.hpp"
 
@@ -115,12 +113,7 @@ int price::longest_route(double bytes) const {
     std::map<int, double> times;
     for (const leg& each : legs_)
         if (each.route > 0) times[each.route] += phase_time(*each.load, bytes * each.part);
-    const auto longer = [](const auto& a, const auto& b) { return a.second < b.second; };
-    return times.empty() ? 0 : std::max_element(times.begin(), times.end(), longer)->first;
-}
-
-double price::at_least(double bytes) const {
-    return std::max({startups_, link_time_ * bytes, busiest_processor_time(bytes), limit_ * bytes});
+    return times.empty() ? 0 : std::ranges::max_element(times, {}, [](const auto& t) { return t.second; })->first;
 }
 
 pipeline price::in_chunks(double bytes, std::int64_t chunk) const {

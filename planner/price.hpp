@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/index.hpp"
 #include "planner/planner.hpp"
 #include "planner/samples.hpp"
 #include "planner/stage_time.hpp"
@@ -47,9 +48,7 @@ struct leg {
     std::shared_ptr<const phase_load> load;
 
     /// Returns the processor time of one of the loads [s].
-    double time_of(int number, double bytes) const {
-        return load->loads[static_cast<std::size_t>(number)].time(bytes * part);
-    }
+    double time_of(int number, double bytes) const { return load->loads[at(number)].time(bytes * part); }
 };
 
 /// The price of a list of stages for one collective, for any size.
@@ -65,7 +64,9 @@ public:
     double time(double bytes, int lanes, std::int64_t chunk) const { return in_chunks(bytes, chunk).time(lanes); }
     /// A lower bound of that for all lanes and chunks [s]: start-ups of the longest route, the busiest link, the
     /// busiest processor, the limit.
-    double at_least(double bytes) const;
+    double at_least(double bytes) const {
+        return std::max({startups_, link_time_ * bytes, busiest_processor_time(bytes), limit_ * bytes});
+    }
     /// The terms that a time consists of.
     prediction explain(double bytes, int lanes, std::int64_t chunk) const;
     /// Processor time of the busiest rank and of the average one together [s]: tells equally fast candidates apart.

@@ -2,14 +2,12 @@
 
 #include <algorithm>
 #include <numeric>
-#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <terrace/error.hpp>
 
-#include "base/index.hpp"
 #include "plan/routes.hpp"
 #include "planner/available.hpp"
 #include "planner/figures.hpp"
@@ -60,17 +58,6 @@ leg pricer::copies(double by_root, double by_others) const {
         loads.push_back({{}, {}, static_cast<float>((rank == 0 ? by_root : by_others) * access_time(machine_))});
     set_loads(p, std::move(loads), ranks_.weights());
     return {.load = std::make_shared<const phase_load>(std::move(p))};
-}
-
-// Blocks of equal machines divide as a vector does.
-pricer::division_by pricer::divided_by(collective what) const {
-    if (row_of(what).blocks && !machine_.shape.uniform() && machine_.ranks() <= policy.most_exchanges_at_once)
-        return division_by::blocks;
-    return row_of(what).has_root() && !row_of(what).exchange ? division_by::root : division_by::vector;
-}
-
-bool pricer::has_all_groups(collective what) const {
-    return ranks_.count() == at(machine_.ranks()) || divided_by(what) == division_by::blocks;
 }
 
 // Where stages cut between unequal blocks depends on those outside as well.
@@ -273,7 +260,7 @@ price pricer::price_stages(std::span<const stage> stages, collective what) {
     for (std::size_t s = 0; s < stages.size(); ++s)
         if (const std::string fault = fault_of(stages[s]); !fault.empty())
             throw plan_error(fmt::format("stages[{}]: {}", s, fault));
-    if (row_of(what).exchange) check_exchange(stages, what);
+    if (row_of(what).exchange) expect_none(fault_of_exchange(stages, what));
     std::vector<std::shared_ptr<const stage_price>> prices;
     for (std::size_t s = 0; s < stages.size(); ++s)
         prices.push_back(price_stage({stages, s, *find_algorithm(stages[s]), stages[s].provider, what}));
@@ -302,12 +289,6 @@ std::vector<stage_option> pricer::price_options(std::span<const stage> stages, s
             if (available_over_mpi(machine_, s, a)) add(a, provider::mpi);
         }
     return able;
-}
-
-std::span<const stage_option> pricer::options_of(std::span<const stage> stages, std::size_t number, collective what) {
-    const auto [known, is_new] = options_.try_emplace({what, key_of_groups(stages, number, what)});
-    if (is_new) known->second = price_options(stages, number, what);
-    return known->second;
 }
 
 }  // namespace terrace::detail

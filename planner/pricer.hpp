@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/index.hpp"
 #include "planner/price.hpp"
 #include "planner/samples.hpp"
 #include "planner/stage_load.hpp"
@@ -45,7 +46,11 @@ public:
     /// @throws plan_error where compose would
     price price_stages(std::span<const stage> stages, collective what);
     /// Returns all that can run a stage, whatever its algorithm is (planner/available).
-    std::span<const stage_option> options_of(std::span<const stage> stages, std::size_t number, collective what);
+    std::span<const stage_option> options_of(std::span<const stage> stages, std::size_t number, collective what) {
+        const auto [known, is_new] = options_.try_emplace({what, key_of_groups(stages, number, what)});
+        if (is_new) known->second = price_options(stages, number, what);
+        return known->second;
+    }
     /// Returns the price of stages whose costs are known.
     price price_together(collective what, std::span<const stage> stages,
                          std::span<const std::shared_ptr<const stage_price>> costs);
@@ -75,8 +80,15 @@ private:
         const stage& itself() const { return stages[number]; }
     };
 
-    division_by divided_by(collective what) const;
-    bool has_all_groups(collective what) const;
+    // Blocks of equal machines divide as a vector does.
+    division_by divided_by(collective what) const {
+        if (row_of(what).blocks && !machine_.shape.uniform() && machine_.ranks() <= policy.most_exchanges_at_once)
+            return division_by::blocks;
+        return row_of(what).has_root() && !row_of(what).exchange ? division_by::root : division_by::vector;
+    }
+    bool has_all_groups(collective what) const {
+        return ranks_.count() == at(machine_.ranks()) || divided_by(what) == division_by::blocks;
+    }
     std::string key_of_groups(std::span<const stage> stages, std::size_t number, collective what) const;
     const layout& lay_out(std::span<const stage> stages, collective what);
     std::shared_ptr<const stage_price> price_stage(const running_stage& s);

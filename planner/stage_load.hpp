@@ -5,7 +5,6 @@
 
 #include "planner/samples.hpp"
 #include "planner/stage_time.hpp"
-#include "schedule/compose.hpp"
 #include "schedule/group_messages.hpp"
 
 namespace terrace::detail {

@@ -1,7 +1,6 @@
 #include "planner/stage_time.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <set>
 #include <utility>
@@ -23,36 +22,13 @@ double together(const phase_load& p, double wire, double processor) {
     return p.in_memory || p.side_by_side ? std::max(wire, processor) : wire + processor;
 }
 
-double passing_time(const phase_load& p, const ring_hop& h, double bytes) {
-    return together(p, h.wire * bytes, h.message.time(bytes) + h.memory * bytes);
-}
-
 // Of one part, which is on the wire before a processor has it: of several rings, too.
 double travel_time(const phase_load& p, const ring_hop& h, double bytes) {
     const double wire = h.wire * bytes, processor = h.message.time(bytes) + h.memory * bytes;
     return h.latency + (p.in_memory ? std::max(wire, processor) : wire + processor);
 }
 
-// Sets the times of all loads, and those that are the longest at some size.
-void set_times(phase_load& p) {
-    p.times.clear();
-    for (const processor_load& load : p.loads) {
-        std::vector<double>& times = p.times.emplace_back();
-        for (std::size_t i = 0; i < policy.sizes(); ++i)
-            times.push_back(load.time(static_cast<double>(policy.size(i))));
-    }
-    std::set<int> slowest;
-    for (std::size_t i = 0; i < policy.sizes(); ++i) {
-        const auto slower = [&](const auto& a, const auto& b) { return a[i] < b[i]; };
-        const auto most = std::max_element(p.times.begin(), p.times.end(), slower);
-        slowest.insert(static_cast<int>(most - p.times.begin()));
-    }
-    p.slowest.assign(slowest.begin(), slowest.end());
-}
-
 }  // namespace
-
-double message_load::segments(double bytes) const { return segment > 0 ? std::ceil(part * bytes / segment) : 1; }
 
 double processor_load::time(double bytes) const {
     return std::max(time_of(sent, bytes), time_of(received, bytes)) + memory * bytes;
@@ -82,7 +58,18 @@ void set_loads(phase_load& p, std::vector<processor_load> of_samples, std::span<
         p.ranks[at(kind->second)] += weights[i];
         p.load_of_sample.push_back(kind->second);
     }
-    set_times(p);
+    // The times of all loads, and those that are the longest at some size.
+    for (const processor_load& load : p.loads) {
+        std::vector<double>& times = p.times.emplace_back();
+        for (std::size_t i = 0; i < policy.sizes(); ++i)
+            times.push_back(load.time(static_cast<double>(policy.size(i))));
+    }
+    std::set<int> slowest;
+    for (std::size_t i = 0; i < policy.sizes(); ++i) {
+        const auto most = std::ranges::max_element(p.times, {}, [&](const auto& times) { return times[i]; });
+        slowest.insert(static_cast<int>(most - p.times.begin()));
+    }
+    p.slowest.assign(slowest.begin(), slowest.end());
 }
 
 double slowest_rank_time(const phase_load& p, double bytes) {
@@ -107,7 +94,7 @@ double lap_time(const phase_load& p, double bytes) {
     if (p.lap.empty()) return 0;
     double slowest = 0, time = 0, most_in_line = 0;
     for (const ring_hop& h : p.lap) {
-        slowest = std::max(slowest, passing_time(p, h, bytes));
+        slowest = std::max(slowest, together(p, h.wire * bytes, h.message.time(bytes) + h.memory * bytes));
         time += h.count * travel_time(p, h, bytes);
     }
     for (std::size_t height = 0; height < p.lap.front().within.size(); ++height) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <memory>
 #include <span>
 #include <vector>
@@ -26,7 +27,7 @@ struct message_load {
     double count = 0;
 
     /// Segments of one message: ceil(part N / segment).
-    double segments(double bytes) const;
+    double segments(double bytes) const { return segment > 0 ? std::ceil(part * bytes / segment) : 1; }
     /// Processor time of one end of all these messages: count o segments [s].
     double time(double bytes) const { return count * overhead * segments(bytes); }
 

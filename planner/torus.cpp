@@ -57,9 +57,7 @@ std::vector<int> hand_out(const std::vector<std::vector<double>>& occupied) {
     std::vector<int> shares(occupied.size()), best;
     double least = std::numeric_limits<double>::infinity();
     for (int n = 1; n <= policy.most_route_shares; ++n) {
-        const auto next = std::min_element(occupied.begin(), occupied.end(), [&](const auto& a, const auto& b) {
-            return busiest_with(a) < busiest_with(b);
-        });
+        const auto next = std::ranges::min_element(occupied, {}, busiest_with);
         for (std::size_t i = 0; i < so_far.size(); ++i) so_far[i] += (*next)[i];
         ++shares[static_cast<std::size_t>(next - occupied.begin())];
         const double each = *std::max_element(so_far.begin(), so_far.end()) / n;

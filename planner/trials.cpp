@@ -8,8 +8,6 @@
 #include <terrace/error.hpp>
 
 #include "base/partition.hpp"
-#include "planner/simulate/simulate.hpp"
-#include "schedule/machine_schedules.hpp"
 
 namespace terrace::detail {
 

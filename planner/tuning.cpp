@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "base/partition.hpp"
 #include "machine/devices.hpp"
@@ -47,19 +46,16 @@ std::int64_t shortest_cut(const price& cost) {
     return std::min(shortest, 2 * chunk_for(cost.network_part(), policy.message_length));
 }
 
-// True where dimensions of a torus come first in turns, on no way to or from a root. More lanes, which begin one after
-// another, only gain there, and no price knows.
-bool takes_turns(const priced_candidate& c) noexcept {
-    const auto comes_first = [](const stage& s) { return s.route_share > 0; };
-    return !row_of(c.cost.what()).has_root() && std::ranges::any_of(c.what.stages, comes_first);
-}
-
 // Returns the least and the most lanes that a candidate may have; those between them double from one to the next. What
 // few own passes the others one by one.
 std::pair<int, int> lanes_of(const hierarchy& machine, const priced_candidate& c) noexcept {
-    if (takes_turns(c)) return {policy.many_lanes, policy.many_lanes};
+    const bool has_root = row_of(c.cost.what()).has_root();
+    // Dimensions of a torus come first in turns. More lanes, which begin one after another, only gain there, on no way
+    // to or from a root, and no price knows.
+    const bool takes_turns = std::ranges::any_of(c.what.stages, [](const stage& s) { return s.route_share > 0; });
+    if (takes_turns && !has_root) return {policy.many_lanes, policy.many_lanes};
     const bool owned_alike = std::ranges::all_of(c.what.stages, &std::vector<int>::empty, &stage::shares);
-    if (!row_of(c.cost.what()).has_root()) return {policy.lanes, owned_alike ? policy.lanes : policy.many_lanes};
+    if (!has_root) return {policy.lanes, owned_alike ? policy.lanes : policy.many_lanes};
     return {policy.lanes, through_memory(machine, 0) ? policy.many_lanes : policy.most_lanes};
 }
 
@@ -81,8 +77,7 @@ std::vector<tuning> tunings(const hierarchy& machine, const priced_candidate& c,
 
 tuning tune(const hierarchy& machine, const priced_candidate& c, std::int64_t bytes) {
     const std::vector<tuning> options = tunings(machine, c, bytes);
-    const auto faster = [](const tuning& a, const tuning& b) { return a.time < b.time; };
-    const double good = std::min_element(options.begin(), options.end(), faster)->time * policy.worth_it;
+    const double good = std::ranges::min(options, {}, &tuning::time).time * policy.worth_it;
     return *std::find_if(options.begin(), options.end(), [&](const tuning& t) { return t.time <= good; });
 }
 

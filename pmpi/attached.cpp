@@ -1,13 +1,12 @@
 #include "pmpi/attached.hpp"
 
-#include <algorithm>
 #include <memory>
 #include <mutex>
-#include <utility>
 #include <vector>
 
 #include <terrace/mpi.hpp>
 
+#include "base/at_end.hpp"
 #include "pmpi/errors.hpp"
 #include "pmpi/real.hpp"
 #include "pmpi/report.hpp"
@@ -15,9 +14,6 @@
 #include "pmpi/settings.hpp"
 
 namespace terrace::detail::pmpi {
-
-void (*complete_started)(attached& on) = nullptr;
-void (*start_held_back)(attached& on) = nullptr;
 
 namespace {
 
@@ -52,7 +48,7 @@ int detach(MPI_Comm, int, void* value, void*) {
     forget_lookups();
     if (r.over) return MPI_SUCCESS;
     const own_calls inside;
-    if (complete_started != nullptr) complete_started(*gone);
+    complete_started(*gone);
     or_warn("the report leaves out a communicator", [&] { close_rows(*gone); });
     gone->by.reset();
     const std::lock_guard held(r.lock);
@@ -64,12 +60,8 @@ int detach(MPI_Comm, int, void* value, void*) {
 int end(MPI_Comm, int, void*, void*) {
     registry& r = known();
     const own_calls inside;
-    for (const auto& a : r.all)
-        if (complete_started != nullptr) complete_started(*a);
-    or_warn("there is no report", [] {
-        if (const std::string& file = current_settings().report_file; !file.empty())
-            write_report(file, rows_of::all_ranks);
-    });
+    for (const auto& a : r.all) complete_started(*a);
+    or_warn("there is no report", [] { write_report(rows_of::all_ranks); });
     for (const auto& a : r.all) a->by.reset();
     r.over = true;
     forget_lookups();
@@ -78,11 +70,11 @@ int end(MPI_Comm, int, void*, void*) {
 
 // Called once, by whoever makes the first call.
 void begin(registry& r) {
-    int at_end = MPI_KEYVAL_INVALID;
+    int ends = MPI_KEYVAL_INVALID;
     PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &detach, &r.key, nullptr);
-    PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &end, &at_end, nullptr);
-    PMPI_Comm_set_attr(MPI_COMM_SELF, at_end, nullptr);
-    PMPI_Comm_free_keyval(&at_end);  // lives until the attribute is deleted
+    PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &end, &ends, nullptr);
+    PMPI_Comm_set_attr(MPI_COMM_SELF, ends, nullptr);
+    PMPI_Comm_free_keyval(&ends);  // lives until the attribute is deleted
     current_settings();
 }
 
@@ -101,16 +93,9 @@ std::unique_ptr<attached> describe(MPI_Comm comm) {
     return made;
 }
 
-bool is_up() noexcept {
-    int begun = 0, ended = 0;
-    PMPI_Initialized(&begun);
-    PMPI_Finalized(&ended);
-    return begun != 0 && ended == 0;
-}
-
 attached* find_or_attach(MPI_Comm comm) {
     registry& r = known();
-    if (comm == MPI_COMM_NULL || r.over || !is_up()) return nullptr;
+    if (comm == MPI_COMM_NULL || r.over || !mpi_is_up()) return nullptr;
     const std::lock_guard held(r.lock);
     if (r.key == MPI_KEYVAL_INVALID) begin(r);
     void* value = nullptr;
@@ -143,12 +128,6 @@ bool libraries_are_there(MPI_Comm on) {
     real.allreduce(MPI_IN_PLACE, &there, 1, MPI_INT, MPI_MIN, on);
     return there != 0;
 }
-void note_their_end() {
-    struct of_process {
-        ~of_process() { libraries_end = true; }
-    };
-    static const of_process made_after_theirs;
-}
 
 }  // namespace
 
@@ -167,7 +146,7 @@ bool make_communicator(attached& on) {
     try {
         if (libraries_are_there(on.comm)) on.by.emplace(mpi::create(on.comm, options_for(on)));
         else on.trouble = "the program ends";
-        note_their_end();
+        static const at_end made_after_theirs([] { libraries_end = true; });
     } catch (const std::exception& e) {
         on.trouble = e.what();
     }

@@ -65,9 +65,4 @@ bool make_communicator(attached& on);
 /// Calls `visit` with each that there is, in the order of first calls.
 void each_attached(const std::function<void(const attached&)>& visit);
 
-/// Wait for calls on a communicator: for their end, before it is freed; until Terrace has started them, before it is
-/// given another. Set by what starts calls that do not block.
-extern void (*complete_started)(attached& on);
-extern void (*start_held_back)(attached& on);
-
 }  // namespace terrace::detail::pmpi

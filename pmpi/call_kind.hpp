@@ -30,19 +30,14 @@ inline constexpr unsigned of_call[] = {
 #define TERRACE_PMPI_CALL(name, mpi, traits, parameters, arguments, call) traits,
 #include "pmpi/calls.def"
 };
+constexpr bool has(call_kind k, unsigned trait) noexcept { return (of_call[static_cast<std::size_t>(k)] & trait) != 0; }
 }  // namespace traits
 
-constexpr bool reduces(call_kind k) noexcept {
-    return (traits::of_call[static_cast<std::size_t>(k)] & traits::reduces) != 0;
-}
-constexpr bool has_root(call_kind k) noexcept {
-    return (traits::of_call[static_cast<std::size_t>(k)] & traits::rooted) != 0;
-}
+constexpr bool reduces(call_kind k) noexcept { return traits::has(k, traits::reduces); }
+constexpr bool has_root(call_kind k) noexcept { return traits::has(k, traits::rooted); }
 
 /// True if MPI runs all calls.
-constexpr bool passes(call_kind k) noexcept {
-    return (traits::of_call[static_cast<std::size_t>(k)] & traits::passes) != 0;
-}
+constexpr bool passes(call_kind k) noexcept { return traits::has(k, traits::passes); }
 
 /// False if ranks need not agree on how much is moved, or nothing is.
 constexpr bool has_size(call_kind k) noexcept {

@@ -1,6 +1,9 @@
 #include "pmpi/datatypes.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "base/keep_for_ever.hpp"
@@ -14,17 +17,12 @@ struct known_type {
     element_type element;
 };
 
-constexpr element_type signed_of(std::size_t bytes) noexcept {
-    return bytes == 1   ? element_type::int8
-           : bytes == 2 ? element_type::int16
-           : bytes == 4 ? element_type::int32
-                        : element_type::int64;
-}
-constexpr element_type unsigned_of(std::size_t bytes) noexcept {
-    return bytes == 1   ? element_type::uint8
-           : bytes == 2 ? element_type::uint16
-           : bytes == 4 ? element_type::uint32
-                        : element_type::uint64;
+template <class Integer>
+constexpr element_type integer() noexcept {
+    using enum element_type;
+    constexpr element_type with_sign[] = {int8, int16, int32, int64}, without[] = {uint8, uint16, uint32, uint64};
+    constexpr int place = std::countr_zero(sizeof(Integer));
+    return std::is_signed_v<Integer> ? with_sign[place] : without[place];
 }
 
 // Handles of Open MPI are addresses, which are known when the program runs. Types that this MPI lacks are null.
@@ -32,15 +30,15 @@ std::vector<known_type> make_known_types() {
     std::vector<known_type> all{
         {MPI_DOUBLE, element_type::float64},
         {MPI_FLOAT, element_type::float32},
-        {MPI_INT, signed_of(sizeof(int))},
-        {MPI_LONG, signed_of(sizeof(long))},
-        {MPI_LONG_LONG, signed_of(sizeof(long long))},
-        {MPI_SHORT, signed_of(sizeof(short))},
+        {MPI_INT, integer<int>()},
+        {MPI_LONG, integer<long>()},
+        {MPI_LONG_LONG, integer<long long>()},
+        {MPI_SHORT, integer<short>()},
         {MPI_SIGNED_CHAR, element_type::int8},
-        {MPI_UNSIGNED, unsigned_of(sizeof(unsigned))},
-        {MPI_UNSIGNED_LONG, unsigned_of(sizeof(unsigned long))},
-        {MPI_UNSIGNED_LONG_LONG, unsigned_of(sizeof(unsigned long long))},
-        {MPI_UNSIGNED_SHORT, unsigned_of(sizeof(unsigned short))},
+        {MPI_UNSIGNED, integer<unsigned>()},
+        {MPI_UNSIGNED_LONG, integer<unsigned long>()},
+        {MPI_UNSIGNED_LONG_LONG, integer<unsigned long long>()},
+        {MPI_UNSIGNED_SHORT, integer<unsigned short>()},
         {MPI_UNSIGNED_CHAR, element_type::uint8},
         {MPI_INT8_T, element_type::int8},
         {MPI_INT16_T, element_type::int16},
@@ -50,9 +48,9 @@ std::vector<known_type> make_known_types() {
         {MPI_UINT16_T, element_type::uint16},
         {MPI_UINT32_T, element_type::uint32},
         {MPI_UINT64_T, element_type::uint64},
-        {MPI_AINT, signed_of(sizeof(MPI_Aint))},
-        {MPI_OFFSET, signed_of(sizeof(MPI_Offset))},
-        {MPI_COUNT, signed_of(sizeof(MPI_Count))},
+        {MPI_AINT, integer<MPI_Aint>()},
+        {MPI_OFFSET, integer<MPI_Offset>()},
+        {MPI_COUNT, integer<MPI_Count>()},
         {MPI_C_FLOAT_COMPLEX, element_type::complex64},
         {MPI_C_DOUBLE_COMPLEX, element_type::complex128},
     };
@@ -80,11 +78,6 @@ std::vector<known_type> make_known_types() {
     return all;
 }
 
-struct known_op {
-    MPI_Op mpi;
-    reduce_op op;
-};
-
 }  // namespace
 
 std::optional<element_type> element_of(MPI_Datatype type) {
@@ -95,11 +88,12 @@ std::optional<element_type> element_of(MPI_Datatype type) {
 }
 
 std::optional<reduce_op> operation_of(MPI_Op op) noexcept {
-    static const known_op all[] = {{MPI_SUM, reduce_op::sum},   {MPI_MAX, reduce_op::max}, {MPI_MIN, reduce_op::min},
-                                   {MPI_PROD, reduce_op::prod}, {MPI_BOR, reduce_op::bor}, {MPI_BAND, reduce_op::band},
-                                   {MPI_BXOR, reduce_op::bxor}};
-    for (const known_op& known : all)
-        if (known.mpi == op) return known.op;
+    using enum reduce_op;
+    static const std::pair<MPI_Op, reduce_op> all[] = {{MPI_SUM, sum},   {MPI_MAX, max}, {MPI_MIN, min},
+                                                       {MPI_PROD, prod}, {MPI_BOR, bor}, {MPI_BAND, band},
+                                                       {MPI_BXOR, bxor}};
+    for (const auto& [mpi, known] : all)
+        if (mpi == op) return known;
     return {};
 }
 

@@ -39,9 +39,6 @@ bool wrong_side(const call& c, const side& s, int ranks) noexcept {
     return s.at != MPI_IN_PLACE && (s.type == MPI_DATATYPE_NULL || elements_of(c.what, s, ranks) < 0);
 }
 
-// True if both sides of the call count on this rank.
-bool reads_both(const call& c, bool is_root) noexcept { return !has_root(c.what) || is_root; }
-
 }  // namespace
 
 call_facts facts_of(const call& c, const attached& on) noexcept {
@@ -52,14 +49,15 @@ call_facts facts_of(const call& c, const attached& on) noexcept {
     if (misplaced(c, is_root) || (reduces(c.what) && c.op == MPI_OP_NULL)) return refused;
     const side& telling = telling_side(c, is_root);
     if (wrong_side(c, telling, on.size)) return refused;
-    if (reads_both(c, is_root) && (wrong_side(c, c.send, on.size) || wrong_side(c, c.recv, on.size))) return refused;
+    const bool reads_both = !has_root(c.what) || is_root;
+    if (reads_both && (wrong_side(c, c.send, on.size) || wrong_side(c, c.recv, on.size))) return refused;
     if (!has_size(c.what)) return {};
     return {.bytes = elements_of(c.what, telling, on.size) * size_of_type(telling.type)};
 }
 
 decision decide(const call& c, const call_facts& f, const attached& on, const trial& tried, bool starts) noexcept {
     const auto pass = [](passed why) { return decision{runner::mpi, why}; };
-    const mode is = current_settings().mode_of(c.what, f.bytes);
+    const mode is = mode_of(current_settings().modes[static_cast<std::size_t>(c.what)], f.bytes);
     if (passes(c.what)) return pass(passed::unsupported);
     if (f.invalid) return pass(passed::invalid);
     if (is == mode::off) return pass(passed::switched_off);

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 
 #include "pmpi/attached.hpp"
 #include "pmpi/call.hpp"

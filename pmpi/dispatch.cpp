@@ -5,7 +5,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <utility>
 
 #include "pmpi/attached.hpp"
 #include "pmpi/decision.hpp"
@@ -79,32 +78,22 @@ int run_trial(const call& c, attached& on, row& r, runner by, const mpi_call& by
     return code;
 }
 
-int make_or_throw(const call& c, mpi_call by_mpi) {
+int make_or_throw(const call& c, mpi_call by_mpi, form is, MPI_Request* request) {
     attached* const on = attached_to(c.comm);
     if (on == nullptr) return by_mpi();
     if (report_is_wanted.load(std::memory_order_relaxed)) write_wanted_report();
+    const bool starts = is == form::started;
     const call_facts f = facts_of(c, *on);
-    row& r = on->rows.at(c.what, form::blocking, f.bytes);
+    row& r = on->rows.at(c.what, is, f.bytes);
     r.bytes += static_cast<std::uint64_t>(f.bytes);
-    const decision d = decide(c, f, *on, r.tried, false);
+    decision d = decide(c, f, *on, on->rows.at(c.what, form::blocking, f.bytes).tried, starts);
     if (d.is_trial) return run_trial(c, *on, r, d.by, by_mpi);
     if (d.by == runner::terrace) {
-        if (make_communicator(*on)) return counted(r.by_terrace, [&] { return run_by_terrace(c, *on, r); });
-        ++r.why[static_cast<std::size_t>(passed::no_communicator)];
-    } else ++r.why[static_cast<std::size_t>(d.why)];
-    return counted(r.by_mpi, by_mpi);
-}
-
-int start_or_throw(const call& c, mpi_call by_mpi, MPI_Request* request) {
-    attached* const on = attached_to(c.comm);
-    if (on == nullptr) return by_mpi();
-    if (report_is_wanted.load(std::memory_order_relaxed)) write_wanted_report();
-    const call_facts f = facts_of(c, *on);
-    row& r = on->rows.at(c.what, form::started, f.bytes);
-    r.bytes += static_cast<std::uint64_t>(f.bytes);
-    decision d = decide(c, f, *on, on->rows.at(c.what, form::blocking, f.bytes).tried, true);
-    if (d.by == runner::terrace && !on->can_start) d = {runner::mpi, passed::unsupported};
-    if (d.by == runner::terrace) return counted(r.by_terrace, [&] { return start_by_terrace(c, *on, r, request); });
+        if (starts ? on->can_start : make_communicator(*on))
+            return counted(r.by_terrace,
+                           [&] { return starts ? start_by_terrace(c, *on, r, request) : run_by_terrace(c, *on, r); });
+        d.why = starts ? passed::unsupported : passed::no_communicator;
+    }
     ++r.why[static_cast<std::size_t>(d.why)];
     return counted(r.by_mpi, by_mpi);
 }
@@ -127,19 +116,11 @@ persistent_calls& persistent() {
 
 }  // namespace
 
-int make_call(const call& c, mpi_call by_mpi) noexcept {
+int make_call(const call& c, mpi_call by_mpi, form is, MPI_Request* request) noexcept {
     try {
-        return make_or_throw(c, by_mpi);
+        return make_or_throw(c, by_mpi, is, request);
     } catch (const std::exception& e) {
-        return report_error(c.comm, e);
-    }
-}
-
-int start_call(const call& c, mpi_call by_mpi, MPI_Request* request) noexcept {
-    try {
-        return start_or_throw(c, by_mpi, request);
-    } catch (const std::exception& e) {
-        *request = MPI_REQUEST_NULL;
+        if (is == form::started) *request = MPI_REQUEST_NULL;
         return report_error(c.comm, e);
     }
 }

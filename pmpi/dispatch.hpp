@@ -20,11 +20,8 @@ private:
     int (*run_)(const void*);
 };
 
-/// Makes a call that blocks: by Terrace or by MPI. Returns MPI's code.
-int make_call(const call& c, mpi_call by_mpi) noexcept;
-
-/// Starts a call.
-int start_call(const call& c, mpi_call by_mpi, MPI_Request* request) noexcept;
+/// Makes or starts a call: by Terrace or by MPI. Returns MPI's code. @param request of a call that is started
+int make_call(const call& c, mpi_call by_mpi, form is = form::blocking, MPI_Request* request = nullptr) noexcept;
 
 /// Keeps the row of a persistent call, which MPI runs, until its request is freed.
 void keep_persistent(const call& c, MPI_Request request) noexcept;
@@ -40,7 +37,7 @@ int intercept(const call& c, const Function& by_mpi) noexcept {
 }
 template <class Function>
 int intercept_start(const call& c, const Function& by_mpi, MPI_Request* request) noexcept {
-    return depth > 0 ? by_mpi() : start_call(c, mpi_call(by_mpi), request);
+    return depth > 0 ? by_mpi() : make_call(c, mpi_call(by_mpi), form::started, request);
 }
 
 }  // namespace terrace::detail::pmpi

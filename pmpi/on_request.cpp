@@ -6,6 +6,8 @@
 
 #include <mpi.h>
 
+#include <terrace/mpi_error.hpp>
+
 #include "base/quiet_task.hpp"
 #include "pmpi/errors.hpp"
 #include "pmpi/real.hpp"
@@ -39,10 +41,7 @@ void write_wanted_report() noexcept {
     PMPI_Query_thread(&level);
     if (rank != 0 || level == MPI_THREAD_MULTIPLE) return;
     const own_calls inside;
-    or_warn("there is no report yet", [] {
-        if (const std::string& file = current_settings().report_file; !file.empty())
-            write_report(file, rows_of::this_rank);
-    });
+    or_warn("there is no report yet", [] { write_report(rows_of::this_rank); });
 }
 
 }  // namespace terrace::detail::pmpi
@@ -50,11 +49,8 @@ void write_wanted_report() noexcept {
 extern "C" {
 __attribute__((visibility("default"))) int MPI_Pcontrol(const int level, ...) {
     static const auto by_mpi = reinterpret_cast<int (*)(int, ...)>(dlsym(RTLD_NEXT, "PMPI_Pcontrol"));
-    int begun = 0, ended = 0;
-    PMPI_Initialized(&begun);
-    PMPI_Finalized(&ended);
     using namespace terrace::detail::pmpi;
-    if (level == flush && begun != 0 && ended == 0) write_wanted_report();
+    if (level == flush && terrace::detail::mpi_is_up()) write_wanted_report();
     return by_mpi(level);
 }
 #ifdef OMPI_MAJOR_VERSION  // its Fortran library calls PMPI_*

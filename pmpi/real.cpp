@@ -4,25 +4,14 @@
 
 namespace terrace::detail::pmpi {
 
-namespace {
-
-template <class Function>
-void find(Function& function, const char* name) {
-    function = reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
-}
-
-real_calls find_all() {
+const real_calls real = [] {
     real_calls found;
-#define TERRACE_PMPI_CALL(name, mpi, traits, parameters, arguments, call) \
-    find(found.name, "PMPI_" #mpi);                                       \
-    find(found.i##name, "PMPI_I" #name);
+#define TERRACE_PMPI_CALL(name, mpi, traits, parameters, arguments, call)                \
+    found.name = reinterpret_cast<decltype(found.name)>(dlsym(RTLD_NEXT, "PMPI_" #mpi)); \
+    found.i##name = reinterpret_cast<decltype(found.i##name)>(dlsym(RTLD_NEXT, "PMPI_I" #name));
 #include "pmpi/calls.def"
     return found;
-}
-
-}  // namespace
-
-const real_calls real = find_all();
+}();
 
 thread_local int depth = 0;
 

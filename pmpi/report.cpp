@@ -13,6 +13,7 @@
 #include <terrace/mpi.hpp>
 #include <terrace/version.hpp>
 
+#include "base/index.hpp"
 #include "base/keep_for_ever.hpp"
 #include "pmpi/real.hpp"
 #include "pmpi/settings.hpp"
@@ -34,7 +35,6 @@ struct merged_row {
     int tried = 0, chose_terrace = 0, trial_calls = 0;  // trials that are over; calls of all
     trial::durations agreed;                            // of the last trial
     double spent = 0, saved = 0;
-    bool knows_saved = false;
     std::string algorithm;
 };
 
@@ -66,13 +66,11 @@ void merge(merged_rows& into, const attached& on) {
         to.spent += r.tried.spent();
         if (!r.algorithm.empty()) to.algorithm = r.algorithm;
         if (!r.tried.settled() || r.tried.calls() == 0) return;
-        const trial::durations& agreed = r.tried.agreed();
         ++to.tried;
-        to.agreed = agreed;
+        to.agreed = r.tried.agreed();
         if (r.tried.chosen() == runner::mpi) return;
         ++to.chose_terrace;
-        to.knows_saved = true;
-        to.saved += static_cast<double>(r.by_terrace.calls) * agreed.mpi - r.by_terrace.seconds;
+        to.saved += static_cast<double>(r.by_terrace.calls) * to.agreed.mpi - r.by_terrace.seconds;
     });
 }
 
@@ -101,7 +99,7 @@ json to_json(const row_key& key, const merged_row& r) {
             {"calls", r.by_mpi.calls + r.by_terrace.calls},
             {"seconds", seconds(r.by_mpi.seconds + r.by_terrace.seconds)},
             {"chosen", known(tried, 2 * r.chose_terrace > r.tried ? "terrace" : "mpi")},
-            {"saved_seconds", r.knows_saved ? seconds(r.saved) : json()},
+            {"saved_seconds", r.chose_terrace > 0 ? seconds(r.saved) : json()},
             {"tried_mpi_seconds", known(tried, r.agreed.mpi)},
             {"tried_terrace_seconds", known(tried, r.agreed.terrace)},
             {"mpi_calls", r.by_mpi.calls},
@@ -142,16 +140,14 @@ json own_rows(bool& world_called) {
 json gather(const json& own, int rank, int size) {
     const std::string text = own.dump();
     const int mine = static_cast<int>(text.size());
-    std::vector<int> lengths(static_cast<std::size_t>(size)), begins(lengths.size());
+    std::vector<int> lengths(at(size)), begins(lengths.size());
     real.gather(&mine, 1, MPI_INT, lengths.data(), 1, MPI_INT, 0, MPI_COMM_WORLD);
     if (rank == 0) std::exclusive_scan(lengths.begin(), lengths.end(), begins.begin(), 0);
-    std::string all(rank == 0 ? static_cast<std::size_t>(begins.back() + lengths.back()) : 0, '\0');
+    std::string all(rank == 0 ? at(begins.back() + lengths.back()) : 0, '\0');
     PMPI_Gatherv(text.data(), mine, MPI_CHAR, all.data(), lengths.data(), begins.data(), MPI_CHAR, 0, MPI_COMM_WORLD);
     json rows = json::array();
     for (std::size_t r = 0; rank == 0 && r < lengths.size(); ++r)
-        for (json& one :
-             json::parse(all.substr(static_cast<std::size_t>(begins[r]), static_cast<std::size_t>(lengths[r]))))
-            rows.push_back(std::move(one));
+        for (json& one : json::parse(all.substr(at(begins[r]), at(lengths[r])))) rows.push_back(std::move(one));
     return rows;
 }
 
@@ -173,8 +169,8 @@ std::string label_of(const attached& on) {
     if (on.is_world) return "world";
     if (on.is_inter) return "intercommunicator";
     MPI_Group world = MPI_GROUP_NULL, own = MPI_GROUP_NULL;
-    std::vector<int> ranks(static_cast<std::size_t>(on.size)), of_world(ranks.size());
-    std::iota(ranks.begin(), ranks.end(), 0);
+    const std::vector<int> ranks = numbers_below(on.size);
+    std::vector<int> of_world(ranks.size());
     PMPI_Comm_group(MPI_COMM_WORLD, &world);
     PMPI_Comm_group(on.comm, &own);
     PMPI_Group_translate_ranks(own, on.size, ranks.data(), world, of_world.data());
@@ -187,7 +183,9 @@ void close_rows(const attached& on) {
     if (current_settings().times()) merge(closed(), on);
 }
 
-bool write_report(const std::string& file, rows_of whose) {
+void write_report(rows_of whose) {
+    const std::string& file = current_settings().report_file;
+    if (file.empty()) return;
     int rank = 0, size = 0;
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
     PMPI_Comm_size(MPI_COMM_WORLD, &size);
@@ -195,7 +193,7 @@ bool write_report(const std::string& file, rows_of whose) {
     json rows = own_rows(whole);
     whole = whole && whose == rows_of::all_ranks;
     if (whole) rows = gather(rows, rank, size);
-    if (rank != 0) return true;
+    if (rank != 0) return;
     const json report{{"terrace_report", 1},
                       {"terrace", version()},
                       {"mpi", version_of_mpi().substr(0, version_of_mpi().find_first_of(",\n"))},
@@ -211,7 +209,6 @@ bool write_report(const std::string& file, rows_of whose) {
     out << report.dump(1) << '\n';
     out.close();
     if (!out) fmt::print(stderr, "terrace: warn: the report cannot be written to {}\n", file);
-    return bool(out);
 }
 
 }  // namespace terrace::detail::pmpi

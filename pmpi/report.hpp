@@ -16,10 +16,10 @@ void close_rows(const attached& on);
 /// Whose rows a report has.
 enum class rows_of { all_ranks, this_rank };
 
-/// Writes the report to a file, on rank 0 of MPI_COMM_WORLD; docs/reference/drop-in.md says what is in it. With the
-/// rows of all ranks collective over MPI_COMM_WORLD if that has made a call, which all ranks know; else local.
-/// @returns false on rank 0 where the file cannot be written
-bool write_report(const std::string& file, rows_of whose);
+/// Writes the report to its file, if it has one, on rank 0 of MPI_COMM_WORLD; docs/reference/drop-in.md says what is in
+/// it. With the rows of all ranks collective over MPI_COMM_WORLD if that has made a call, which all ranks know; else
+/// local. Warns on rank 0 where the file cannot be written.
+void write_report(rows_of whose);
 
 /// Set where somebody asks for the report while the program runs.
 extern std::atomic<bool> report_is_wanted;

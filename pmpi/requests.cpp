@@ -173,10 +173,11 @@ void poll_while(const std::atomic<int>& some) {
         polling = was;
     }
 }
-void complete_all_on(attached& on) { poll_while(on.started); }
-void start_all_on(attached& on) { poll_while(on.held_back); }
 
 }  // namespace
+
+void complete_started(attached& on) { poll_while(on.started); }
+void start_held_back(attached& on) { poll_while(on.held_back); }
 
 bool can_start() noexcept {
     if (progress().add != nullptr) return true;
@@ -189,8 +190,6 @@ bool can_start() noexcept {
 int start_by_terrace(const call& c, attached& on, row& r, MPI_Request* outside) noexcept {
     const own_calls inside;
     try {
-        complete_started = &complete_all_on;
-        start_held_back = &start_all_on;
         std::list<std::unique_ptr<started_call>> alone;  // until it is known to have begun
         alone.push_back(
             std::make_unique<started_call>(started_call{on, r, terrace_call(c, on), started_call::held_back, {}}));

@@ -14,4 +14,9 @@ bool can_start() noexcept;
 /// Starts a call as a request of MPI's. @param on has a communicator   @param r of such calls   @returns MPI's code
 int start_by_terrace(const call& c, attached& on, row& r, MPI_Request* request) noexcept;
 
+/// Wait for calls on a communicator: for their end, before it is freed; until Terrace has started them, before it is
+/// given another.
+void complete_started(attached& on);
+void start_held_back(attached& on);
+
 }  // namespace terrace::detail::pmpi

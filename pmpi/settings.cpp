@@ -51,10 +51,6 @@ settings read_or_switch_off() {
 
 }  // namespace
 
-mode settings::mode_of(call_kind what, std::int64_t bytes) const noexcept {
-    return detail::mode_of(modes[static_cast<std::size_t>(what)], bytes);
-}
-
 std::string named_report_file() { return std::string(value_in(process_environment(), "TERRACE_PMPI_REPORT")); }
 
 const settings& current_settings() {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <array>
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -20,8 +19,6 @@ struct settings {
     std::string report_file;                                  ///< empty: none
     options of_communicators{};
 
-    /// @param bytes 0 where ranks need not agree on it
-    mode mode_of(call_kind what, std::int64_t bytes) const noexcept;
     bool times() const noexcept { return !report_file.empty(); }
 };
 

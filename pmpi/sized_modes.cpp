@@ -1,21 +1,17 @@
 #include "pmpi/sized_modes.hpp"
 
+#include <array>
 #include <cstddef>
-#include <iterator>
 
+#include "base/find_name.hpp"
+#include "base/text_parts.hpp"
 #include "base/units.hpp"
 
 namespace terrace::detail {
 
 namespace {
 
-constexpr std::string_view mode_names[] = {"auto", "on", "off"};
-
-std::optional<drop_in_mode> parse_mode(std::string_view text) {
-    for (std::size_t m = 0; m < std::size(mode_names); ++m)
-        if (text == mode_names[m]) return static_cast<drop_in_mode>(m);
-    return {};
-}
+constexpr std::array<std::string_view, 3> mode_names = {"auto", "on", "off"};
 
 // "4K-64K"; either end may be left out.
 bool set_sizes(sized_mode& of, std::string_view text) {
@@ -36,17 +32,15 @@ std::string_view to_string(drop_in_mode m) noexcept { return mode_names[static_c
 
 std::optional<std::vector<sized_mode>> parse_modes(std::string_view text) {
     std::vector<sized_mode> all;
-    while (true) {
-        const std::string_view item = text.substr(0, text.find(','));
+    for (const std::string_view item : split_at(',', text)) {
         const std::size_t colon = item.find(':');
-        const std::optional<drop_in_mode> is = parse_mode(item.substr(0, colon));
+        const auto is = find_name<drop_in_mode>(mode_names, item.substr(0, colon));
         sized_mode one;
         if (!is || (colon != item.npos && !set_sizes(one, item.substr(colon + 1)))) return {};
         one.is = *is;
         all.push_back(one);
-        if (item.size() == text.size()) return all;
-        text.remove_prefix(item.size() + 1);
     }
+    return all;
 }
 
 drop_in_mode mode_of(std::span<const sized_mode> modes, std::int64_t bytes) noexcept {

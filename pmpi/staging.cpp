@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
 #include <terrace/error.hpp>
 
@@ -11,13 +10,8 @@ namespace terrace::detail::pmpi {
 namespace {
 
 bool side_by_side(const std::vector<piece>& pieces, std::int64_t extent) {
-    if (pieces.empty()) return true;
-    std::int64_t next = pieces.front().begin;
-    for (const piece& p : pieces) {
-        if (p.begin != next) return false;
-        next += p.count * extent;
-    }
-    return true;
+    const auto apart = [&](const piece& a, const piece& b) { return a.begin + a.count * extent != b.begin; };
+    return std::ranges::adjacent_find(pieces, apart) == pieces.end();
 }
 
 void expect(int code, const char* what) {

@@ -31,7 +31,6 @@ inline constexpr std::string_view passed_names[] = {
     "not_at_all", "switched_off", "one_rank",      "intercommunicator", "no_elements", "operation",
     "datatype",   "invalid",      "mpi_is_faster", "no_communicator",   "not_tried",   "unsupported"};
 inline constexpr std::size_t reasons = std::size(passed_names);
-constexpr std::string_view to_string(passed why) noexcept { return passed_names[static_cast<std::size_t>(why)]; }
 
 /// Calls that one of the two ran.
 struct tally {

@@ -15,10 +15,6 @@ std::int64_t extent_of(const side& s) noexcept { return layout_of(s.type).extent
 
 }  // namespace
 
-staged terrace_call::whole(const side& s, std::int64_t blocks, bool apart) const {
-    return {s.at, s.type, {{0, s.count * blocks}}, c_.comm, apart};
-}
-
 // Of a side that has a block for each rank.
 staged terrace_call::own_block(const side& s) const {
     const std::int64_t first = s.begins ? s.begins[rank_] : s.count * rank_;
@@ -100,10 +96,6 @@ void terrace_call::set_up_alltoallv() {
                       *std::max_element(received_.begin(), received_.end())});
 }
 
-request terrace_call::agree(communicator& by) {
-    return by.allreduce_async(&most_, &most_, 1, element_type::int64, reduce_op::max);
-}
-
 request terrace_call::start(communicator& by) {
     const std::byte* send = send_.data();
     std::byte* recv = recv_.data();
@@ -131,10 +123,6 @@ request terrace_call::start(communicator& by) {
         }
         default: return by.barrier_async();
     }
-}
-
-void terrace_call::finish() const {
-    if (delivers_) recv_.deliver();
 }
 
 }  // namespace terrace::detail::pmpi

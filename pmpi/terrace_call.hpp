@@ -18,14 +18,20 @@ public:
     /// True if ranks must agree() before start(): on the longest block of an alltoallv.
     bool must_agree() const noexcept { return c_.what == call_kind::alltoallv; }
     /// Starts the agreement. Collective. @throws as the collectives of `by`
-    request agree(communicator& by);
+    request agree(communicator& by) {
+        return by.allreduce_async(&most_, &most_, 1, element_type::int64, reduce_op::max);
+    }
     /// @throws as the collectives of `by`
     request start(communicator& by);
     /// Unpacks what has come.
-    void finish() const;
+    void finish() const {
+        if (delivers_) recv_.deliver();
+    }
 
 private:
-    staged whole(const side& s, std::int64_t blocks, bool apart = false) const;
+    staged whole(const side& s, std::int64_t blocks, bool apart = false) const {
+        return {s.at, s.type, {{0, s.count * blocks}}, c_.comm, apart};
+    }
     staged own_block(const side& s) const;
     staged by_rank(const side& s, bool apart = false) const;
     std::vector<std::int64_t> counts_of(const side& s, std::int64_t element) const;

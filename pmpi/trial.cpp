@@ -24,30 +24,13 @@ trial::trial(std::int64_t bytes) noexcept
             : bytes >= medium ? rule{.each = 4, .extra = 0, .worth = 0.95}
                               : rule{.each = 10, .extra = 0, .worth = 0.97}) {}
 
-runner trial::next() const noexcept {
-    if (settled_) return chosen_;
-    return mpi_.size() < rule_.each ? runner::mpi : runner::terrace;
-}
-
-void trial::add(runner by, double seconds) {
-    (by == runner::mpi ? mpi_ : terrace_).push_back(seconds);
-    spent_ += seconds;
-}
-
-bool trial::may_settle() const noexcept { return mpi_.size() >= rule_.each && terrace_.size() >= rule_.each; }
-
 trial::durations trial::times() const { return {median_after_first(mpi_), median_after_first(terrace_)}; }
 
 void trial::settle(const durations& slowest) noexcept {
     agreed_ = slowest;
     const bool faster = slowest.terrace < rule_.worth * slowest.mpi;
     if (!faster && terrace_.size() < rule_.each + rule_.extra) return;
-    chosen_ = faster ? runner::terrace : runner::mpi;
-    settled_ = true;
-}
-
-void trial::give_up() noexcept {
-    chosen_ = runner::mpi;
+    if (faster) chosen_ = runner::terrace;
     settled_ = true;
 }
 

@@ -17,11 +17,17 @@ public:
 
     bool settled() const noexcept { return settled_; }
     /// Whom the next call is for; after the trial, whom all calls are for.
-    runner next() const noexcept;
+    runner next() const noexcept {
+        if (settled_) return chosen_;
+        return mpi_.size() < rule_.each ? runner::mpi : runner::terrace;
+    }
     /// Adds the time of a call [s].
-    void add(runner by, double seconds);
+    void add(runner by, double seconds) {
+        (by == runner::mpi ? mpi_ : terrace_).push_back(seconds);
+        spent_ += seconds;
+    }
     /// True if ranks may now compare: agree on times() and settle() them.
-    bool may_settle() const noexcept;
+    bool may_settle() const noexcept { return mpi_.size() >= rule_.each && terrace_.size() >= rule_.each; }
     struct durations {
         double mpi = 0, terrace = 0;
     };
@@ -30,7 +36,7 @@ public:
     /// Ends the trial, or goes on if another call may help Terrace. @param slowest times() of the slowest rank each
     void settle(const durations& slowest) noexcept;
     /// Ends it for MPI: Terrace cannot run here.
-    void give_up() noexcept;
+    void give_up() noexcept { settled_ = true; }
 
     /// What ranks agreed on [s].
     const durations& agreed() const noexcept { return agreed_; }

@@ -22,13 +22,8 @@ constexpr auto names = [] {
     return made;
 }();
 
-constexpr std::string_view name_of(std::size_t kind) noexcept { return names[kind].data(); }
-
-constexpr std::size_t calls_to_run = [] {
-    std::size_t count = 0;
-    for (std::size_t k = 0; k < call_kinds; ++k) count += passes(static_cast<call_kind>(k)) ? 0 : 1;
-    return count;
-}();
+constexpr auto calls_to_run = static_cast<std::size_t>(
+    std::ranges::count_if(traits::of_call, [](unsigned of) { return (of & traits::passes) == 0; }));
 
 bool is_mode(options&, std::string_view value) { return parse_modes(value).has_value(); }
 bool is_anything(options&, std::string_view) { return true; }
@@ -43,7 +38,7 @@ constexpr auto variables = [] {
     std::size_t next = 2;
     for (std::size_t k = 0; k < call_kinds; ++k)
         if (!passes(static_cast<call_kind>(k)))
-            all[next++] = {name_of(k), "", modes, "the same for this call", is_mode};
+            all[next++] = {names[k].data(), "", modes, "the same for this call", is_mode};
     std::ranges::sort(all, {}, &variable::name);
     return all;
 }();
@@ -52,7 +47,7 @@ constexpr auto variables = [] {
 
 std::span<const variable> drop_in_variables() noexcept { return variables; }
 
-std::string_view variable_of(call_kind what) noexcept { return name_of(static_cast<std::size_t>(what)); }
+std::string_view variable_of(call_kind what) noexcept { return names[static_cast<std::size_t>(what)].data(); }
 
 std::vector<std::string> check_drop_in_variables(std::span<const std::string> environment) {
     options none;

@@ -21,15 +21,9 @@ setup() {
     local directory=$1 log again=()
     [ ! -f "$directory/build.ninja" ] || return 0
     shift
-    log=$(mktemp)
     [ ! -d "$directory/meson-private" ] || again=(--wipe) # an earlier setup was cut off
     echo "+ meson setup $directory $*"
-    if ! meson setup "${again[@]}" "$directory" "$@" < /dev/null > "$log" 2>&1; then
-        cat "$log" >&2
-        rm -f "$log"
-        return 1
-    fi
-    rm -f "$log"
+    log=$(meson setup "${again[@]}" "$directory" "$@" < /dev/null 2>&1) || { printf '%s\n' "$log" >&2; return 1; }
 }
 
 # Compiles: compile DIRECTORY [TARGET ...]. Without a terminal it prints ten lines of progress, and errors in full.

@@ -7,7 +7,6 @@
 #include <random>
 #include <span>
 #include <thread>
-#include <vector>
 
 #include <unistd.h>
 
@@ -16,7 +15,6 @@
 #include <terrace/error.hpp>
 #include <terrace/ucx.hpp>
 
-#include "api/environment.hpp"
 #include "bench/measure/backend.hpp"
 #include "bench/measure/exact.hpp"
 #include "bench/measure/mpi_backend.hpp"
@@ -29,7 +27,6 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-constexpr int something_wrong = 1;
 constexpr std::int64_t longest = std::int64_t{1} << 20;  // [elements]
 
 double seconds_since(clock::time_point begin) { return std::chrono::duration<double>(clock::now() - begin).count(); }

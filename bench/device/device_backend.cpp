@@ -32,12 +32,11 @@ const void* input_of(const subject& of, const call& c) { return of.what == colle
 class queued final : public backend {
 public:
     queued(const setting& s, plan p)
-        : plan_(std::move(p)),
+        : backend(s.of),
+          plan_(std::move(p)),
           comm_(nccl::create(comm_of(s.ranks), plan_, s.device->number(), s.how)),
-          of_(s.of),
           stream_(s.device->stream()) {}
 
-    bool in_place() const noexcept override { return !row_of(of_.what).exchange; }
     bench::description describe(std::int64_t bytes) const override { return bench::describe(plan_, of_.what, bytes); }
     void run(std::span<const call> calls) override {
         for (const call& c : calls)
@@ -48,7 +47,6 @@ public:
 private:
     plan plan_;
     communicator comm_;
-    subject of_;
     gpu_stream stream_;
 };
 
@@ -56,13 +54,12 @@ private:
 class through_host final : public backend {
 public:
     through_host(const setting& s, plan p)
-        : plan_(std::move(p)),
+        : backend(s.of),
+          plan_(std::move(p)),
           comm_(mpi::create(comm_of(s.ranks), plan_, s.how)),
-          of_(s.of),
           stream_(s.device->stream()),
           stager_(s.device->runtime(), comm_, s.device->number(), staging::usual_chunk) {}
 
-    bool in_place() const noexcept override { return !row_of(of_.what).exchange; }
     bench::description describe(std::int64_t bytes) const override {
         auto how = bench::describe(plan_, of_.what, std::min(bytes, std::int64_t{staging::usual_chunk}));
         how.crosses_bus = true;
@@ -81,7 +78,6 @@ public:
 private:
     plan plan_;
     communicator comm_;
-    subject of_;
     gpu_stream stream_;
     stager stager_;
 };
@@ -90,7 +86,7 @@ private:
 class nccl_library final : public backend {
 public:
     explicit nccl_library(const setting& s)
-        : gpu_(*s.device), of_(s.of), rank_(s.ranks.rank()), ranks_(s.ranks.size()) {
+        : backend(s.of), gpu_(*s.device), rank_(s.ranks.rank()), ranks_(s.ranks.size()) {
         const gpu_runtime& r = gpu_.runtime();
         if (row_of(of_.what).up && !nccl_has(of_.type))
             throw usage_error(fmt::format("NCCL has no type {}", to_string(of_.type)));
@@ -108,11 +104,8 @@ public:
             throw;
         }
     }
-    nccl_library(const nccl_library&) = delete;
-    nccl_library& operator=(const nccl_library&) = delete;
     ~nccl_library() override { release(); }
 
-    bool in_place() const noexcept override { return !row_of(of_.what).exchange; }
     bench::description describe(std::int64_t) const override { return {row_of(of_.what).nccl}; }
     void run(std::span<const call> calls) override {
         for (const call& c : calls) check(start(c), row_of(of_.what).nccl);
@@ -184,7 +177,6 @@ private:
     }
 
     const gpu& gpu_;
-    subject of_;
     int rank_, ranks_;
     nccl_comm comm_ = nullptr;
 };
@@ -192,23 +184,21 @@ private:
 // Another one's calls as a graph, made of those that come twice.
 class replayed final : public backend {
 public:
-    replayed(const gpu& on, std::unique_ptr<backend> what) : gpu_(on), what_(std::move(what)) {}
-    replayed(const replayed&) = delete;
-    replayed& operator=(const replayed&) = delete;
+    replayed(const setting& s, std::unique_ptr<backend> what)
+        : backend(s.of), gpu_(*s.device), what_(std::move(what)) {}
     ~replayed() override { drop(); }
 
-    bool in_place() const noexcept override { return what_->in_place(); }
     bench::description describe(std::int64_t bytes) const override { return what_->describe(bytes); }
 
     void run(std::span<const call> calls) override {
-        if (graph_ != nullptr && std::ranges::equal(calls, of_)) return launch();
+        if (graph_ != nullptr && std::ranges::equal(calls, captured_)) return launch();
         drop();
         what_->run(calls);  // makes what the calls take
         what_->settle();
         gpu_.check(gpu_.runtime().begin_capture(gpu_.stream()), "cudaStreamBeginCapture");
         what_->run(calls);
         gpu_.check(gpu_.runtime().end_capture(gpu_.stream(), &graph_), "cudaStreamEndCapture");
-        of_.assign(calls.begin(), calls.end());
+        captured_.assign(calls.begin(), calls.end());
     }
 
     void settle() override {
@@ -224,13 +214,13 @@ private:
 
     const gpu& gpu_;
     std::unique_ptr<backend> what_;
-    std::vector<call> of_;
+    std::vector<call> captured_;
     gpu_graph graph_ = nullptr;
 };
 
 std::unique_ptr<backend> as_asked(const setting& s, std::unique_ptr<backend> what) {
     if (!s.graph) return what;
-    return std::make_unique<replayed>(*s.device, std::move(what));
+    return std::make_unique<replayed>(s, std::move(what));
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ public:
     device_meter(const world& w, const gpu& on)
         : world_(w),
           gpu_(on),
-          watch_(on),
+          watch_(on, on.stream()),
           all_(over_mpi(world_of(comm_of(w)), {})),
           net_(make_nccl_transport(on.runtime(), all_,
                                    {.device = on.number(),
@@ -219,9 +219,7 @@ measured_devices measure_devices(const world& w, const hierarchy& machine, const
             for (device_rates* r : {&f.nccl, &f.mpi}) r->bandwidth *= bandwidth;
             return f;
         };
-        found.emplace();
-        found->pair = measured(pair, "one pair");
-        found->all = measured(all, "all pairs");
+        found = measured_device_level{measured(pair, "one pair"), measured(all, "all pairs")};
         shown.now(fmt::format("{}: NCCL's own collectives", name_of(machine, l)));
         found->all.nccl.stage = meter.stage(fellows(machine.shape, l, ranks));
     }

@@ -29,12 +29,10 @@ const gpu_runtime& need_runtime(const options& o, std::string& description) {
 
 class on_device final : public memory {
 public:
-    explicit on_device(const gpu& on) : gpu_(on), watch_(on) {}
+    explicit on_device(const gpu& on) : gpu_(on), watch_(on, on.stream()) {}
 
     std::shared_ptr<std::byte> allocate(std::int64_t bytes) override {
-        void* memory = nullptr;
-        gpu_.check(gpu_.runtime().allocate(&memory, static_cast<std::size_t>(bytes)), "cudaMalloc");
-        return {static_cast<std::byte*>(memory), [release = gpu_.runtime().release](std::byte* m) { release(m); }};
+        return gpu_.allocate(static_cast<std::size_t>(bytes));
     }
 
     void put(std::byte* to, std::int64_t bytes, const std::function<void(std::byte*)>& make) override {
@@ -68,10 +66,7 @@ private:
     std::byte* of_host(std::int64_t bytes) {
         if (bytes > room_) {
             host_ = nullptr;
-            void* memory = nullptr;
-            gpu_.check(gpu_.runtime().allocate_pinned(&memory, static_cast<std::size_t>(bytes)), "cudaMallocHost");
-            host_ = {static_cast<std::byte*>(memory),
-                     [release = gpu_.runtime().release_pinned](std::byte* m) { release(m); }};
+            host_ = gpu_.allocate_pinned(static_cast<std::size_t>(bytes));
             room_ = bytes;
         }
         return host_.get();
@@ -94,10 +89,8 @@ gpu::gpu(const world& w, const options& o) : runtime_(need_runtime(o, descriptio
     const auto here = static_cast<int>(std::count(hosts.begin(), hosts.end(), *me));
     sharers_ = (here + devices - 1) / devices;
     check(runtime_.use_device(number_), "cudaSetDevice");
-    check(runtime_.make_stream(&stream_), "cudaStreamCreateWithFlags");
+    stream_ = make_stream();
 }
-
-gpu::~gpu() { runtime_.drop_stream(stream_); }
 
 void gpu::check(int code, const char* call) const {
     if (code != 0) throw transport_error("cuda", call, code, runtime_.cuda_error(code));
@@ -105,26 +98,9 @@ void gpu::check(int code, const char* call) const {
 
 void gpu::wait() const {
     for (bool done = false;; sched_yield()) {
-        check(runtime_.stream_done(stream_, &done), "cudaStreamQuery");
+        check(runtime_.stream_done(stream_.get(), &done), "cudaStreamQuery");
         if (done) return;
     }
-}
-
-stopwatch::stopwatch(const gpu& on) : gpu_(on) {
-    for (gpu_event* e : {&begin_, &end_}) gpu_.check(gpu_.runtime().make_timer(e), "cudaEventCreate");
-}
-
-stopwatch::~stopwatch() {
-    for (const gpu_event e : {begin_, end_}) gpu_.runtime().drop_event(e);
-}
-
-void stopwatch::start() const { gpu_.check(gpu_.runtime().record(begin_, gpu_.stream()), "cudaEventRecord"); }
-void stopwatch::stop() const { gpu_.check(gpu_.runtime().record(end_, gpu_.stream()), "cudaEventRecord"); }
-
-double stopwatch::seconds() const {
-    double found = 0;
-    gpu_.check(gpu_.runtime().seconds_between(&found, begin_, end_), "cudaEventElapsedTime");
-    return found;
 }
 
 std::unique_ptr<memory> device_memory(const gpu& on) { return std::make_unique<on_device>(on); }

@@ -19,15 +19,31 @@ public:
     gpu(const world& w, const options& o);
     gpu(const gpu&) = delete;
     gpu& operator=(const gpu&) = delete;
-    ~gpu();
 
     const gpu_runtime& runtime() const noexcept { return runtime_; }
     int number() const noexcept { return number_; }
-    gpu_stream stream() const noexcept { return stream_; }
+    gpu_stream stream() const noexcept { return stream_.get(); }
     /// "CUDA 13.0, driver for 13.0: 1 NVIDIA H200; NCCL 2.28.9", of the caller's host
     const std::string& description() const noexcept { return description_; }
     /// The most ranks of the caller's host that have one device.
     int sharers() const noexcept { return sharers_; }
+
+    /// Another stream, memory of the device, and pinned memory of the host. @throws transport_error
+    std::shared_ptr<CUstream_st> make_stream() const {
+        gpu_stream made = nullptr;
+        check(runtime_.make_stream(&made), "cudaStreamCreateWithFlags");
+        return {made, runtime_.drop_stream};
+    }
+    std::shared_ptr<std::byte> allocate(std::size_t bytes) const {
+        void* memory = nullptr;
+        check(runtime_.allocate(&memory, bytes), "cudaMalloc");
+        return {static_cast<std::byte*>(memory), runtime_.release};
+    }
+    std::shared_ptr<std::byte> allocate_pinned(std::size_t bytes) const {
+        void* memory = nullptr;
+        check(runtime_.allocate_pinned(&memory, bytes), "cudaMallocHost");
+        return {static_cast<std::byte*>(memory), runtime_.release_pinned};
+    }
 
     /// @throws transport_error where CUDA's code says so
     void check(int code, const char* call) const;
@@ -38,25 +54,34 @@ private:
     std::string description_;
     const gpu_runtime& runtime_;
     int number_ = 0, sharers_ = 1;
-    gpu_stream stream_ = nullptr;
+    std::shared_ptr<CUstream_st> stream_;
 };
 
-/// Two events in the GPU's stream, and the time between them.
+/// Two events in a stream of the GPU, and the time between them.
 class stopwatch {
 public:
     /// @throws transport_error, as its functions do
-    explicit stopwatch(const gpu& on);
+    stopwatch(const gpu& on, gpu_stream stream) : gpu_(on), stream_(stream) {
+        for (gpu_event* e : {&begin_, &end_}) gpu_.check(gpu_.runtime().make_timer(e), "cudaEventCreate");
+    }
     stopwatch(const stopwatch&) = delete;
     stopwatch& operator=(const stopwatch&) = delete;
-    ~stopwatch();
+    ~stopwatch() {
+        for (const gpu_event e : {begin_, end_}) gpu_.runtime().drop_event(e);
+    }
 
-    void start() const;
-    void stop() const;
+    void start() const { gpu_.check(gpu_.runtime().record(begin_, stream_), "cudaEventRecord"); }
+    void stop() const { gpu_.check(gpu_.runtime().record(end_, stream_), "cudaEventRecord"); }
     /// Once both are through [s].
-    double seconds() const;
+    double seconds() const {
+        double found = 0;
+        gpu_.check(gpu_.runtime().seconds_between(&found, begin_, end_), "cudaEventElapsedTime");
+        return found;
+    }
 
 private:
     const gpu& gpu_;
+    gpu_stream stream_;
     gpu_event begin_ = nullptr, end_ = nullptr;
 };
 

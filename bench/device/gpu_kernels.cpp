@@ -24,7 +24,6 @@
 namespace {
 
 using namespace terrace;
-
 using namespace terrace::detail;
 using json = nlohmann::ordered_json;
 

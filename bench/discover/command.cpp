@@ -13,6 +13,7 @@
 
 #include "base/hosts.hpp"
 #include "base/index.hpp"
+#include "base/text_parts.hpp"
 #include "base/wire.hpp"
 #include "bench/discover/contradictions.hpp"
 #include "bench/discover/discover.hpp"
@@ -74,12 +75,7 @@ communicator connect(const world& w, const discover_settings& s) {
 
 std::string commented(const std::string& text) {
     std::string lines;
-    for (std::size_t begin = 0; begin < text.size();) {
-        const std::size_t end = text.find('\n', begin);
-        lines += fmt::format("# {}\n", text.substr(begin, end - begin));
-        begin = end == text.npos ? end : end + 1;
-        if (begin == text.npos) break;
-    }
+    for_each_line(text, [&](std::string_view line, int) { lines += fmt::format("# {}\n", line); });
     return lines;
 }
 

@@ -12,7 +12,6 @@
 #include "base/hosts.hpp"
 #include "base/index.hpp"
 #include "base/units.hpp"
-#include "bench/discover/nearness.hpp"
 
 namespace terrace::detail::bench {
 
@@ -73,7 +72,7 @@ class comparison {
 public:
     comparison(const hierarchy& found, const std::vector<int>& places, const hierarchy& said, int sure)
         : found_(found, places, sure),
-          said_(said, grouping::each(said.ranks()).of, said.depth()),
+          said_(said, numbers_below(said.ranks()), said.depth()),
           nodes_(said.node_levels() - 1) {}
 
     std::vector<std::string> all() {
@@ -180,8 +179,7 @@ private:
     // The innermost level of the file with a domain that the group crosses, or -1.
     int crossed(const members& group) const {
         for (std::size_t l = 0; l < said_.domains.size(); ++l)
-            if (std::any_of(said_.domains[l].begin(), said_.domains[l].end(),
-                            [&](const members& d) { return cross(group, d); }))
+            if (std::ranges::any_of(said_.domains[l], [&](const members& d) { return cross(group, d); }))
                 return static_cast<int>(l);
         return -1;
     }

@@ -16,10 +16,8 @@ namespace {
 
 // Which ranks are on one node.
 struct found_nodes {
-    grouping groups;                         // of ranks: the nodes
+    near_level node{{}, 0, 1};               // of the nodes; distance is half a round trip [s], 0: not known
     std::vector<near_level> inside, beyond;  // groups of ranks in nodes, and of whole nodes, by latency
-    double latency = 0;                      // inside nodes, half a round trip [s]; 0: not known
-    double confidence = 1;                   // of the nodes
     std::vector<std::string> notes;          // what a person should know, a sentence each
 };
 
@@ -27,18 +25,12 @@ constexpr double of_a_node = 1.5;  // distance beyond a node, of that inside it
 constexpr double clearly_a_node = 3;
 constexpr double as_near = 0.8;  // latency inside a host of that outside, where it is no node
 
-grouping groups_of_hosts(const std::vector<std::string>& hosts) {
-    std::map<std::string, int> number;
-    std::vector<int> of;
-    for (const std::string& host : hosts)
-        of.push_back(number.try_emplace(host, static_cast<int>(number.size())).first->second);
-    return grouping::numbered(of);
-}
-
+// Finds nodes by latencies, and where these do not show them by rates; compares them with what hosts are called.
 class node_search {
 public:
+    // @param latency of pairs, [s]; holds all that were measured
     node_search(careful_probes& net, distances& latency, const discover_options& o)
-        : net_(net), latency_(latency), o_(o), n_(net.ranks()), ranks_(grouping::each(n_).of) {}
+        : net_(net), latency_(latency), o_(o), n_(net.ranks()), ranks_(numbers_below(n_)) {}
 
     found_nodes find() {
         search();
@@ -46,14 +38,9 @@ public:
     }
 
 private:
-    template <class... Args>
-    void note(fmt::format_string<Args...> text, Args&&... args) {
-        found_.notes.push_back(fmt::format(text, std::forward<Args>(args)...));
-    }
-
     void search() {
         net_.begin("latencies of pairs");
-        const grouping hosts = o_.hosts.empty() ? grouping{} : groups_of_hosts(o_.hosts);
+        const grouping hosts = grouping::numbered(o_.hosts);
         std::vector<near_level> levels;
         if (!o_.trust_hosts || o_.hosts.empty()) levels = near_levels(latency_, ranks_, o_.seed);
         std::size_t node = 0;
@@ -61,26 +48,23 @@ private:
         if (jump < clearly_a_node && !o_.trust_hosts && hosts.count != 1 && n_ > 2)
             levels = nodes_by_rate(std::move(levels), jump, hosts, node);
         if (!o_.hosts.empty()) {
-            const auto same =
-                std::find_if(levels.begin(), levels.end(), [&](const near_level& l) { return l.groups == hosts; });
+            const auto same = std::ranges::find(levels, hosts, &near_level::groups);
             if (same != levels.end()) node = static_cast<std::size_t>(same - levels.begin());
             else if (tell_something(hosts) || o_.trust_hosts) return nodes_are(hosts);
             else if (hosts.count == 1) {
                 found_.inside = std::move(levels);
-                found_.groups = hosts;
+                found_.node.groups = hosts;
                 return;
             }
         }
         if (node == levels.size()) {  // nothing stands out
             found_.beyond = std::move(levels);
-            found_.groups = grouping::each(n_);
+            found_.node.groups = grouping::each(n_);
             return;
         }
         found_.inside.assign(levels.begin(), levels.begin() + static_cast<std::ptrdiff_t>(node));
-        found_.latency = levels[node].distance;
-        found_.confidence = levels[node].confidence;
         found_.beyond.assign(levels.begin() + static_cast<std::ptrdiff_t>(node) + 1, levels.end());
-        found_.groups = levels[node].groups;
+        found_.node = std::move(levels[node]);
     }
 
     // Where messages are as late inside nodes as between them, as over TCP on ranks that share cores, rates tell more.
@@ -134,22 +118,25 @@ private:
 
     // As hosts say, since measurements say otherwise or nothing.
     void nodes_are(const grouping& hosts) {
-        found_.groups = hosts;
+        found_.node.groups = hosts;
         const std::vector<std::vector<int>> nodes = hosts.members();
         for (const std::vector<int>& ranks : nodes) {
             if (ranks.size() < 2) continue;
             const double inside = latency_(ranks[0], ranks[1]);
-            found_.latency = found_.latency > 0 ? std::min(found_.latency, inside) : inside;
+            double& latency = found_.node.distance;
+            latency = latency > 0 ? std::min(latency, inside) : inside;
             if (!o_.trust_hosts && hosts.count > 1) {
                 const int other = nodes[hosts.of[at(ranks[0])] == 0 ? 1 : 0].front();
                 if (inside > as_near * latency_(ranks[0], other) &&
                     net_.rough_rate({ranks[0], ranks[1]}) < net_.rough_rate({ranks[0], other}) / as_near)
-                    note("Ranks on host {} are no nearer to one another than to those on other hosts.",
-                         o_.hosts[at(ranks[0])]);
+                    found_.notes.push_back(
+                        fmt::format("Ranks on host {} are no nearer to one another than to those on other hosts.",
+                                    o_.hosts[at(ranks[0])]));
             }
         }
         if (!o_.trust_hosts)
-            note("Neither latencies nor rates show the nodes that host names show; nodes are by host names.");
+            found_.notes.emplace_back(
+                "Neither latencies nor rates show the nodes that host names show; nodes are by host names.");
         std::vector<int> first;
         for (const std::vector<int>& ranks : nodes) first.push_back(ranks.front());
         for (const near_level& l : near_levels(latency_, first, o_.seed))
@@ -163,12 +150,6 @@ private:
     std::vector<int> ranks_;
     found_nodes found_;
 };
-
-// Finds nodes by latencies, and where these do not show them by rates; compares them with what hosts are called.
-// @param latency of pairs, [s]; holds all that were measured
-found_nodes find_nodes(careful_probes& net, distances& latency, const discover_options& o) {
-    return node_search(net, latency, o).find();
-}
 
 constexpr double most_misfit = 0.3;  // of a tree that explains what is measured
 // The spread beyond which fewer streams at once may tell more: on slow processors three-racks had 0.22 to 0.60 while
@@ -188,7 +169,7 @@ public:
         : net_(network, o.may_ask),
           o_(o),
           n_(network.ranks()),
-          ranks_(grouping::each(n_).of),
+          ranks_(numbers_below(n_)),
           distance_([this](int a, int b) { return net_.latency(a, b); }) {}
 
     discovery find() {
@@ -201,7 +182,7 @@ public:
         all_.questions = net_.asked();
         all_.unstable = net_.unstable();
         if (all_.unstable * 10 > all_.questions)
-            doubt("{} of {} measurements never agreed with themselves", all_.unstable, all_.questions);
+            doubt(fmt::format("{} of {} measurements never agreed with themselves", all_.unstable, all_.questions));
         if (in_doubt_)
             for (found_level& l : all_.levels) l.confidence = 0;
         return std::move(all_);
@@ -214,15 +195,14 @@ private:
     }
 
     // Other work changed answers: nothing is sure.
-    template <class... Args>
-    void doubt(fmt::format_string<Args...> text, Args&&... args) {
-        note("Cannot tell for sure: {}.", fmt::format(text, std::forward<Args>(args)...));
+    void doubt(const std::string& why) {
+        note("Cannot tell for sure: {}.", why);
         in_doubt_ = true;
     }
 
     void search() {
-        nodes_ = find_nodes(net_, distance_, o_);
-        all_.nodes = nodes_.groups.members();
+        nodes_ = node_search(net_, distance_, o_).find();
+        all_.nodes = nodes_.node.groups.members();
         all_.notes = nodes_.notes;
         if (all_.nodes.size() > 1) find_network();
         measure_inside();
@@ -236,8 +216,7 @@ private:
         if (!network_.empty() && network_.front().groups.count > 1)
             known.push_back(fmt::format("these are in {} groups", network_.front().groups.count));
         if (const auto& all = distance_.known(); !all.empty()) {
-            const auto [least, most] = std::minmax_element(
-                all.begin(), all.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+            const auto [least, most] = std::ranges::minmax_element(all, {}, [](const auto& d) { return d.second; });
             known.push_back(fmt::format("half a round trip takes {} to {}", format_duration(least->second),
                                         format_duration(most->second)));
         }
@@ -285,13 +264,14 @@ private:
         measure_uplinks(net, tree);
         leave_out_idle(tree, known);
         if (const double off = misfit(tree, seen); off > most_misfit)
-            doubt("while all nodes send, rates are {:.0f} % off what these groups explain", 100 * off);
+            doubt(fmt::format("while all nodes send, rates are {:.0f} % off what these groups explain", 100 * off));
         for (std::size_t l = 0; l < tree.size(); ++l) {
             found_level& made = network_.emplace_back();
-            made.groups = l + 1 < tree.size() ? tree[l + 1].groups.of_things(nodes_.groups) : grouping::one(n_);
+            made.groups = l + 1 < tree.size() ? tree[l + 1].groups.of_things(nodes_.node.groups) : grouping::one(n_);
             made.confidence = l + 1 < tree.size() ? tree[l + 1].confidence : 1;
             made.rates = tree[l].rates;
-            made.latency = distance_between(distance_, tree[l].groups.of_things(nodes_.groups), made.groups, ranks_);
+            made.latency =
+                distance_between(distance_, tree[l].groups.of_things(nodes_.node.groups), made.groups, ranks_);
         }
     }
 
@@ -299,21 +279,18 @@ private:
 
     void measure_inside() {
         net_.begin("inside nodes");
-        std::vector<grouping> inside;
-        for (const near_level& l : nodes_.inside) inside.push_back(l.groups);
-        const bool shared =
-            std::any_of(all_.nodes.begin(), all_.nodes.end(), [](const auto& n) { return n.size() > 1; });
-        if (shared) inside.push_back(nodes_.groups);
+        std::vector<near_level> inside = nodes_.inside;
+        if (nodes_.node.groups.count < n_) inside.push_back(nodes_.node);  // some node has several ranks
         grouping inner = grouping::each(n_);
-        for (std::size_t l = 0; l < inside.size(); ++l) {
+        for (const near_level& l : inside) {
             found_level& made = all_.levels.emplace_back();
-            made.groups = inside[l];
+            made.groups = l.groups;
             made.in_nodes = true;
-            made.confidence = l < nodes_.inside.size() ? nodes_.inside[l].confidence : nodes_.confidence;
-            made.latency = l < nodes_.inside.size() ? nodes_.inside[l].distance : nodes_.latency;
-            if (made.latency == 0) made.latency = distance_between(distance_, inner, inside[l], ranks_);
-            made.rates.assign(at(inner.count), rate_inside(inner, inside[l]));
-            inner = inside[l];
+            made.confidence = l.confidence;
+            made.latency = l.distance;
+            if (made.latency == 0) made.latency = distance_between(distance_, inner, l.groups, ranks_);
+            made.rates.assign(at(inner.count), rate_inside(inner, l.groups));
+            inner = l.groups;
         }
         all_.levels.insert(all_.levels.end(), network_.begin(), network_.end());
     }
@@ -324,8 +301,7 @@ private:
         std::vector<double> found;
         for (const std::vector<int>& domain : outer.members()) {
             const int first = inner.of[at(domain.front())];
-            const auto other =
-                std::find_if(domain.begin(), domain.end(), [&](int r) { return inner.of[at(r)] != first; });
+            const auto other = std::ranges::find_if(domain, [&](int r) { return inner.of[at(r)] != first; });
             if (other == domain.end()) continue;
             const std::vector<int>&a = members[at(first)], &b = members[at(inner.of[at(*other)])];
             std::vector<stream> all;
@@ -378,18 +354,11 @@ private:
 
 }  // namespace
 
-bool found_level::sure() const { return confidence >= 0.7; }
-
 int discovery::sure_levels() const {
-    return static_cast<int>(
-        std::find_if_not(levels.begin(), levels.end(), [](const found_level& l) { return l.sure(); }) - levels.begin());
+    return static_cast<int>(std::ranges::find_if_not(levels, &found_level::sure) - levels.begin());
 }
 
-bool discovery::sure() const { return complete && at(sure_levels()) == levels.size(); }
-
-bool discovery::flat() const {
-    return std::count_if(levels.begin(), levels.end(), [](const found_level& l) { return !l.in_nodes; }) <= 1;
-}
+bool discovery::flat() const { return std::ranges::count(levels, false, &found_level::in_nodes) <= 1; }
 
 discovery discover(probes& network, const discover_options& o) { return discoverer(network, o).find(); }
 

@@ -28,7 +28,7 @@ struct found_level {
     double confidence = 1;      ///< of the groups
     bool in_nodes = false;
 
-    bool sure() const;
+    bool sure() const { return confidence >= 0.7; }
 };
 
 /// What probes say of a machine.
@@ -42,7 +42,7 @@ struct discovery {
 
     /// How many levels are sure, up to the first one that is not.
     int sure_levels() const;
-    bool sure() const;
+    bool sure() const { return complete && sure_levels() == static_cast<int>(levels.size()); }
     /// True where no group of nodes stands out.
     bool flat() const;
 };

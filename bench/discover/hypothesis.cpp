@@ -114,7 +114,7 @@ hypothesis::hypothesis(const std::vector<observation>& seen, groupings levels)
     }
 }
 
-std::vector<double> expected(const switch_tree& tree, std::span<const stream> between) {
+double misfit(const switch_tree& tree, const std::vector<observation>& seen) {
     groupings levels;
     for (const switch_level& l : tree) levels.push_back(l.groups);
     const links_of links(levels);
@@ -122,14 +122,10 @@ std::vector<double> expected(const switch_tree& tree, std::span<const stream> be
     for (std::size_t l = 0; l < tree.size(); ++l)
         for (int g = 0; g < tree[l].groups.count; ++g)
             capacity[at(links.up(l, g))] = capacity[at(links.up(l, g) + 1)] = tree[l].rates[at(g)];
-    return fair_rates(links.paths(between), capacity);
-}
-
-double misfit(const switch_tree& tree, const std::vector<observation>& seen) {
     double sum = 0;
     std::size_t streams = 0;
     for (const observation& o : seen) {
-        const std::vector<double> rates = expected(tree, o.between);
+        const std::vector<double> rates = fair_rates(links.paths(o.between), capacity);
         for (std::size_t s = 0; s < rates.size(); ++s) sum += misfit_of(o.rates[s], rates[s]);
         streams += rates.size();
     }

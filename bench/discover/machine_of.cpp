@@ -49,26 +49,24 @@ fabric fabric_of(const found_level& l) {
 
 class machine_maker {
 public:
-    explicit machine_maker(const discovery& d) : d_(d), places_(d.levels.back().groups.of.size()) {
-        std::iota(places_.begin(), places_.end(), 0);
-        std::vector<int> nic(places_.size());
+    explicit machine_maker(const discovery& d)
+        : d_(d), places_(numbers_below(static_cast<int>(d.levels.back().groups.of.size()))), nic_(places_.size()) {
         for (std::size_t n = 0; n < d.nics.of_rank.size(); ++n)
-            for (std::size_t i = 0; i < d.nodes[n].size(); ++i) nic[at(d.nodes[n][i])] = d.nics.of_rank[n][i];
+            for (std::size_t i = 0; i < d.nodes[n].size(); ++i) nic_[at(d.nodes[n][i])] = d.nics.of_rank[n][i];
         std::sort(places_.begin(), places_.end(), [&](int a, int b) {
             for (std::size_t l = d.levels.size(); l-- > 0;)
                 if (const std::vector<int>& of = d.levels[l].groups.of; of[at(a)] != of[at(b)])
                     return of[at(a)] < of[at(b)];
-            return std::pair(nic[at(a)], a) < std::pair(nic[at(b)], b);
+            return std::pair(nic_[at(a)], a) < std::pair(nic_[at(b)], b);
         });
     }
 
-    hierarchy make() {
-        const auto inside = static_cast<std::size_t>(
-            std::count_if(d_.levels.begin(), d_.levels.end(), [](const found_level& l) { return l.in_nodes; }));
+    discovered_machine make() const {
+        const auto inside = static_cast<std::size_t>(std::ranges::count(d_.levels, true, &found_level::in_nodes));
         hierarchy h;
         std::vector<std::vector<int>> children;
-        std::vector<int> below(places_.size());  // by rank: its domain of the level before, at first itself
-        std::iota(below.begin(), below.end(), 0);
+        // By rank, its domain of the level before; at first itself.
+        std::vector<int> below = numbers_below(static_cast<int>(places_.size()));
         for (std::size_t l = 0; l < d_.levels.size(); ++l) {
             const found_level& found = d_.levels[l];
             children.push_back(sizes(found.groups.of, below));
@@ -81,9 +79,8 @@ public:
         }
         h.shape = tree(std::move(children));
         add_nics(h);
-        return h;
+        return {std::move(h), places_};
     }
-    const std::vector<int>& places() const noexcept { return places_; }
 
 private:
     // Things of `below` in each of `of`, in the order of places.
@@ -91,10 +88,7 @@ private:
         std::vector<int> result;
         int last = -1, last_below = -1;
         for (const int r : places_) {
-            if (of[at(r)] != last) {
-                result.push_back(0);
-                last_below = -1;
-            }
+            if (of[at(r)] != last) result.push_back(0);
             if (below[at(r)] != last_below) ++result.back();
             last = of[at(r)];
             last_below = below[at(r)];
@@ -121,22 +115,20 @@ private:
             for (const int r : d_.nodes[n]) node_of[at(r)] = static_cast<int>(n);
         nic_set& nics = h.nics;
         nics.rails = d_.nics.rails;
-        nics.spine = d_.nics.spine;
+        nics.spine = d_.nics.spine > 0 ? as_printed(d_.nics.spine) : 0;
         nics.first.push_back(0);
         int last = -1;
         for (const int r : places_) {
             const int n = node_of[at(r)];
-            const std::vector<int>& of = d_.nics.of_rank[at(n)];
             if (n != last) {
+                const std::vector<int>& of = d_.nics.of_rank[at(n)];
                 const int count = 1 + *std::max_element(of.begin(), of.end());
                 for (int i = 0; i < count; ++i) nics.rates.push_back(as_printed(d_.nics.rate));
                 nics.first.push_back(nics.first.back() + count);
             }
             last = n;
-            const auto place = std::find(d_.nodes[at(n)].begin(), d_.nodes[at(n)].end(), r) - d_.nodes[at(n)].begin();
-            nics.of_rank.push_back(nics.first[nics.first.size() - 2] + of[static_cast<std::size_t>(place)]);
+            nics.of_rank.push_back(nics.first[nics.first.size() - 2] + nic_[at(r)]);
         }
-        nics.spine = nics.spine > 0 ? as_printed(nics.spine) : 0;
         // A node that has more NICs than any other shows them one by one, not together.
         level& link = h.levels[at(h.node_levels())];
         link = normalised(with_rates(std::move(link), nics.node_rates()));
@@ -144,13 +136,12 @@ private:
     }
 
     const discovery& d_;
-    std::vector<int> places_;
+    std::vector<int> places_, nic_;  // the rank at each place; the NIC of each rank in its node
 };
 
 std::string rates_text(const level& l) {
     if (l.rates.empty()) return format_bandwidth(l.bandwidth);
-    return fmt::format("{} to {}", format_bandwidth(*std::min_element(l.rates.begin(), l.rates.end())),
-                       format_bandwidth(l.bandwidth));
+    return fmt::format("{} to {}", format_bandwidth(std::ranges::min(l.rates)), format_bandwidth(l.bandwidth));
 }
 
 // What the children of a level have together, of the link that the level's domain has itself.
@@ -168,14 +159,12 @@ std::string oversubscription(const hierarchy& h, int l) {
 }  // namespace
 
 discovered_machine machine_of(const discovery& d, const std::vector<std::string>& hosts) {
-    machine_maker maker(d);
-    discovered_machine found{maker.make(), maker.places()};
+    discovered_machine found = machine_maker(d).make();
     if (hosts.empty()) return found;
-    std::set<std::string> names;
     std::vector<std::string> in_order;
     for (const int r : found.ranks)
         if (in_order.empty() || in_order.back() != hosts[at(r)]) in_order.push_back(hosts[at(r)]);
-    names.insert(in_order.begin(), in_order.end());
+    const std::set<std::string> names(in_order.begin(), in_order.end());
     if (names.size() == in_order.size() && in_order.size() == d.nodes.size()) found.machine.hosts = in_order;
     return found;
 }

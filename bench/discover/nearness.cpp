@@ -3,10 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <numeric>
 #include <random>
-
-#include "base/index.hpp"
 
 namespace terrace::detail::bench {
 
@@ -16,11 +13,6 @@ constexpr int all_pairs_up_to = 16;        // things
 constexpr double apart = 1.3;              // one distance of another, which stand out
 constexpr double least_gap = 1.12;         // between the nearest of both
 constexpr double least_confidence = 0.85;  // of a level that is kept
-
-double median_distance(std::vector<double> values) {
-    std::sort(values.begin(), values.end());
-    return values.empty() ? 0 : values[values.size() / 2];
-}
 
 int log2_of(std::size_t n) { return static_cast<int>(std::bit_width(n)); }
 
@@ -59,11 +51,8 @@ public:
 
     // Groups that are nearer than `threshold`, each of groups of `inner`.
     grouping at_most(double threshold, const grouping& inner) {
-        std::vector<int> leaders(at(inner.count), -1), of(at(inner.count), -1);
-        for (std::size_t i = 0; i < things_.size(); ++i)
-            if (int& leader = leaders[at(inner.of[i])]; leader < 0) leader = static_cast<int>(i);
-        std::vector<int> left(at(inner.count));
-        for (int g = 0; g < inner.count; ++g) left[at(g)] = g;
+        const std::vector<std::vector<int>> members = inner.members();
+        std::vector<int> of(at(inner.count), -1), left = numbers_below(inner.count);
         std::shuffle(left.begin(), left.end(), dice_);
         const int patience = left.size() <= all_pairs_up_to ? inner.count : 2 * log2_of(left.size()) + 4;
         for (int fruitless = 0, next = 0; !left.empty(); ++next) {
@@ -71,8 +60,9 @@ public:
             left.pop_back();
             of[at(pivot)] = next;
             if (fruitless > patience) continue;  // what is left is apart
+            const int leader = members[at(pivot)].front();
             const auto is_near = [&](int g) {
-                return distance_(things_[at(leaders[at(pivot)])], things_[at(leaders[at(g)])]) < threshold;
+                return distance_(things_[at(leader)], things_[at(members[at(g)].front())]) < threshold;
             };
             const auto far = std::stable_partition(left.begin(), left.end(), [&](int g) { return !is_near(g); });
             for (auto g = far; g != left.end(); ++g) of[at(*g)] = next;
@@ -91,8 +81,7 @@ public:
         int agree = 0, all = 0, inside_agree = 0, inside = 0;
         for (std::size_t i = 0; i < things_.size(); ++i)
             for (std::size_t j = i + 1; j < things_.size(); ++j) {
-                const auto known =
-                    distance_.known().find({std::min(things_[i], things_[j]), std::max(things_[i], things_[j])});
+                const auto known = distance_.known().find(std::minmax(things_[i], things_[j]));
                 if (known == distance_.known().end()) continue;
                 const bool together = g.of[i] == g.of[j];
                 const bool right = (known->second < threshold) == together;
@@ -113,35 +102,6 @@ private:
 };
 
 }  // namespace
-
-grouping grouping::numbered(const std::vector<int>& of) {
-    grouping found;
-    std::map<int, int> number;
-    for (const int g : of) {
-        const auto [known, is_new] = number.try_emplace(g, found.count);
-        found.count += is_new;
-        found.of.push_back(known->second);
-    }
-    return found;
-}
-
-grouping grouping::each(int n) {
-    grouping found{std::vector<int>(at(n)), n};
-    std::iota(found.of.begin(), found.of.end(), 0);
-    return found;
-}
-
-grouping grouping::of_things(const grouping& inner) const {
-    std::vector<int> all;
-    for (const int g : inner.of) all.push_back(of[at(g)]);
-    return numbered(all);
-}
-
-std::vector<std::vector<int>> grouping::members() const {
-    std::vector<std::vector<int>> all(at(count));
-    for (std::size_t i = 0; i < of.size(); ++i) all[at(of[i])].push_back(static_cast<int>(i));
-    return all;
-}
 
 double distances::operator()(int a, int b) {
     const std::pair pair(std::min(a, b), std::max(a, b));
@@ -177,7 +137,8 @@ double distance_between(const distances& distance, const grouping& inner, const 
         if (outer.of[a->second] == outer.of[b->second] && inner.of[a->second] != inner.of[b->second])
             values.push_back(value);
     }
-    return median_distance(std::move(values));
+    std::sort(values.begin(), values.end());
+    return values.empty() ? 0 : values[values.size() / 2];
 }
 
 }  // namespace terrace::detail::bench

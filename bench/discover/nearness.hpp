@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/index.hpp"
 #include "bench/discover/probes.hpp"
 
 namespace terrace::detail::bench {
@@ -15,15 +16,33 @@ struct grouping {
     std::vector<int> of;
     int count = 0;
 
-    /// Numbers the groups anew, by their lowest member. @param of any number by thing
-    static grouping numbered(const std::vector<int>& of);
+    /// Numbers the groups anew, by their lowest member. @param of any number or name by thing
+    template <class Key = int>
+    static grouping numbered(const std::vector<Key>& of) {
+        grouping found;
+        std::map<Key, int> number;
+        for (const Key& g : of) {
+            const auto [known, is_new] = number.try_emplace(g, found.count);
+            found.count += is_new;
+            found.of.push_back(known->second);
+        }
+        return found;
+    }
     /// Returns n groups of one thing each.
-    static grouping each(int n);
+    static grouping each(int n) { return {numbers_below(n), n}; }
     /// Returns one group of n things.
-    static grouping one(int n) { return numbered(std::vector<int>(static_cast<std::size_t>(n))); }
+    static grouping one(int n) { return numbered(std::vector<int>(at(n))); }
     /// Groups of the groups of `inner`, as groups of what is in these.
-    grouping of_things(const grouping& inner) const;
-    std::vector<std::vector<int>> members() const;
+    grouping of_things(const grouping& inner) const {
+        std::vector<int> all;
+        for (const int g : inner.of) all.push_back(of[at(g)]);
+        return numbered(all);
+    }
+    std::vector<std::vector<int>> members() const {
+        std::vector<std::vector<int>> all(at(count));
+        for (std::size_t i = 0; i < of.size(); ++i) all[at(of[i])].push_back(static_cast<int>(i));
+        return all;
+    }
     friend bool operator==(const grouping&, const grouping&) = default;
 };
 

@@ -24,7 +24,6 @@ public:
             if (nodes[n].size() > nodes[largest_].size()) largest_ = n;
         for (std::size_t n = 0; n < nodes.size(); ++n)
             if (n != largest_ && (second_ == largest_ || nodes[n].size() > nodes[second_].size())) second_ = n;
-        if (second_ == largest_) second_ = largest_ == 0 ? 1 : 0;
     }
 
     found_nics find() {
@@ -40,24 +39,16 @@ public:
         found.rate = best_of_one;
         find_rails(found);
         if (!found.rails) find_shares(found);
-        if (several(found)) {
-            for (std::size_t n = 0; n < nodes_.size(); ++n)
-                found.lanes[n] = static_cast<int>(std::min<std::size_t>(nodes_[n].size(), most_lanes));
-        } else {
-            found.of_rank.clear();
-            for (std::size_t n = 0; n < nodes_.size(); ++n)
-                found.lanes[n] = static_cast<int>(std::min<std::size_t>(nodes_[n].size(), 4));
-        }
+        const bool has_several = std::ranges::any_of(found.of_rank, [](const std::vector<int>& of) {
+            return std::ranges::any_of(of, [](int nic) { return nic > 0; });
+        });
+        if (!has_several) found.of_rank.clear();
+        for (std::size_t n = 0; n < nodes_.size(); ++n)
+            found.lanes[n] = std::min(static_cast<int>(nodes_[n].size()), has_several ? most_lanes : 4);
         return found;
     }
 
 private:
-    static bool several(const found_nics& f) {
-        return std::any_of(f.of_rank.begin(), f.of_rank.end(), [](const std::vector<int>& of) {
-            return std::any_of(of.begin(), of.end(), [](int nic) { return nic > 0; });
-        });
-    }
-
     double alone(stream s) {
         const std::pair key(s.from, s.to);
         const auto known = alone_.find(key);
@@ -77,11 +68,8 @@ private:
         return best;
     }
 
-    // The node that ranks of this one send to.
-    std::size_t partner(std::size_t n) const { return n == largest_ ? second_ : largest_; }
-
     bool share(std::size_t n, std::size_t i, std::size_t j) {
-        const std::vector<int>& targets = nodes_[partner(n)];
+        const std::vector<int>& targets = nodes_[n == largest_ ? second_ : largest_];
         double best = 0;  // of what both have alone; targets may share a NIC, too
         for (std::size_t x = 0; x < targets.size() && x < 4; ++x) {
             const std::size_t y = (x + 1 + x / 2) % targets.size();
@@ -119,13 +107,6 @@ private:
         for (const int target : there) least = std::min(least, alone({here.front(), target}));
         if (least > other_rail * found.rate) return;
         std::vector<int> heads;  // the first rank of each rail
-        std::vector<int> own;
-        const auto rail_of = [&](int rank, const std::vector<int>& ends) {
-            std::vector<double> rates;
-            for (const int end : ends) rates.push_back(alone({end, rank}));
-            const auto best = std::max_element(rates.begin(), rates.end());
-            return *best < other_rail * found.rate ? -1 : static_cast<int>(best - rates.begin());
-        };
         // Ranks of the other node first: those of one rail have one head there.
         std::vector<int> rails_there;
         for (const int rank : there) {
@@ -147,7 +128,12 @@ private:
         if (!found.rails) return;
         for (std::size_t n = 0; n < nodes_.size(); ++n) {
             std::vector<int>& of = found.of_rank.emplace_back();
-            for (const int rank : nodes_[n]) of.push_back(std::max(0, rail_of(rank, n == largest_ ? ends : heads)));
+            for (const int rank : nodes_[n]) {
+                std::vector<double> rates;
+                for (const int end : n == largest_ ? ends : heads) rates.push_back(alone({end, rank}));
+                const auto best = std::max_element(rates.begin(), rates.end());
+                of.push_back(*best < other_rail * found.rate ? 0 : static_cast<int>(best - rates.begin()));
+            }
         }
         found.spine = spine_of(found);
     }

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <numeric>
 #include <random>
-#include <utility>
 
 #include "base/index.hpp"
 #include "bench/discover/switches.hpp"
@@ -14,31 +13,11 @@ constexpr int few_nodes = 8, some_nodes = 16;
 constexpr int tried_orders = 64;  // of which one is taken
 constexpr double of_what_was_seen = 0.9;
 
-std::vector<double> added_up(const std::vector<double>& each, const std::vector<std::size_t>& whose, std::size_t n) {
-    std::vector<double> sums(n);
-    for (std::size_t i = 0; i < each.size(); ++i) sums[whose[i]] += each[i];
-    return sums;
-}
-
-// Some orders of nodes; of fewer than three none, since there nobody shares a link.
-std::vector<std::vector<int>> shuffled_orders(int nodes, std::uint64_t seed) {
-    std::vector<std::vector<int>> orders;
-    if (nodes < 3) return orders;
-    std::mt19937_64 dice(seed);
-    std::vector<int> order = grouping::each(nodes).of;
-    const int count = nodes <= few_nodes ? 6 : nodes <= some_nodes ? 4 : 2;
-    for (int o = 0; o < count; ++o) {
-        std::shuffle(order.begin(), order.end(), dice);
-        orders.push_back(order);
-    }
-    return orders;
-}
-
-// The same, where each two nodes are in one half about as often as any other two: such a pair shows whether it shares a
-// link, and after that many shuffles by chance some pairs never were together.
+// Some orders of nodes, where each two nodes are in one half about as often as any other two: such a pair shows whether
+// it shares a link, and after that many shuffles by chance some pairs never were together.
 std::vector<std::vector<int>> orders_of_halves(int nodes, std::uint64_t seed) {
     std::vector<std::vector<int>> orders;
-    if (nodes < 3) return orders;
+    if (nodes < 3) return orders;  // nobody shares a link
     std::mt19937_64 dice(seed);
     std::vector<std::vector<int>> together(at(nodes), std::vector<int>(at(nodes)));
     const auto visit_pairs = [half = nodes / 2](const std::vector<int>& order, auto&& visit) {
@@ -49,7 +28,7 @@ std::vector<std::vector<int>> orders_of_halves(int nodes, std::uint64_t seed) {
     };
     const int count = nodes <= few_nodes ? 8 : nodes <= some_nodes ? 4 : 2;
     for (int o = 0; o < count; ++o) {
-        std::vector<int> order = grouping::each(nodes).of, best;
+        std::vector<int> order = numbers_below(nodes), best;
         int least = 0;
         for (int t = 0; t < tried_orders; ++t) {
             std::shuffle(order.begin(), order.end(), dice);
@@ -70,26 +49,20 @@ observation watched(node_network& net, std::vector<stream> between) {
 
 }  // namespace
 
-std::pair<std::vector<stream>, std::vector<std::size_t>> node_network::of_ranks(std::span<const stream> between) const {
-    std::pair<std::vector<stream>, std::vector<std::size_t>> all;
+std::vector<double> node_network::ask(std::span<const stream> between, bool once) {
+    std::vector<stream> all;         // between ranks
+    std::vector<std::size_t> whose;  // the stream between nodes that each is part of
     for (std::size_t s = 0; s < between.size(); ++s) {
         const auto from = at(between[s].from), to = at(between[s].to);
         for (int i = 0; i < std::min(lanes_[from], lanes_[to]); ++i) {
-            all.first.push_back({ranks_[from][at(i)], ranks_[to][at(i)]});
-            all.second.push_back(s);
+            all.push_back({ranks_[from][at(i)], ranks_[to][at(i)]});
+            whose.push_back(s);
         }
     }
-    return all;
-}
-
-std::vector<double> node_network::rates_once(std::span<const stream> between) {
-    const auto [all, whose] = of_ranks(between);
-    return added_up(net_.rates_once(all), whose, between.size());
-}
-
-std::vector<double> node_network::rates(std::span<const stream> between) {
-    const auto [all, whose] = of_ranks(between);
-    return added_up(net_.rates(all), whose, between.size());
+    const std::vector<double> each = once ? net_.rates_once(all) : net_.rates(all);
+    std::vector<double> sums(between.size());
+    for (std::size_t i = 0; i < each.size(); ++i) sums[whose[i]] += each[i];
+    return sums;
 }
 
 double node_network::rate(stream between) {
@@ -116,12 +89,18 @@ std::vector<observation> observe_alone(node_network& net, std::uint64_t seed) {
 std::vector<observation> observe_all(node_network& net, std::uint64_t seed) {
     const int n = net.nodes();
     std::vector<observation> seen;
-    for (const std::vector<int>& order : shuffled_orders(n, seed))
+    if (n < 3) return seen;  // nobody shares a link
+    std::mt19937_64 dice(seed);
+    std::vector<int> order = numbers_below(n);
+    const int count = n <= few_nodes ? 6 : n <= some_nodes ? 4 : 2;
+    for (int o = 0; o < count; ++o) {
+        std::shuffle(order.begin(), order.end(), dice);
         for (int shift = 1; shift < n; ++shift) {
             std::vector<stream> between;
             for (int i = 0; i < n; ++i) between.push_back({order[at(i)], order[at((i + shift) % n)]});
             seen.push_back(watched(net, std::move(between)));
         }
+    }
     return seen;
 }
 
@@ -155,8 +134,7 @@ void measure_uplinks(node_network& net, switch_tree& tree) {
                 if (o != g && together) others.push_back(members[at(o)]);
             }
             std::vector<int> targets;
-            for (std::size_t i = 0;
-                 targets.size() < members[at(g)].size() && i < at(groups.of.empty() ? 0 : net.nodes()); ++i)
+            for (std::size_t i = 0; targets.size() < members[at(g)].size() && i < groups.of.size(); ++i)
                 for (const std::vector<int>& other : others)
                     if (i < other.size()) targets.push_back(other[i]);
             std::vector<stream> all;

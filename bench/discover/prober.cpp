@@ -49,9 +49,7 @@ public:
         }
         return moved;
     }
-    bool done() {
-        return stops_ == stream_slots && std::all_of(slots_.begin(), slots_.end(), [](request& r) { return r.test(); });
-    }
+    bool done() { return stops_ == stream_slots && std::ranges::all_of(slots_, &request::test); }
 
 private:
     communicator& comm_;
@@ -167,10 +165,6 @@ void prober::answer() {
     }
 }
 
-void prober::finish() {
-    for (int r = 1; r < comm_.size(); ++r) send_order(r, {});
-}
-
 // ---- latency --------------------------------------------------------------------------------------------------------
 
 double prober::ping(int peer, bool first) {
@@ -221,11 +215,7 @@ std::vector<prober::rated> prober::run(const order& o) {
     for (const int from : o.from) receivers.emplace_back(comm_, from, o.message_bytes);
     for (const int to : o.to) senders.emplace_back(comm_, to, o.message_bytes);
     const auto begin = steady::now();
-    const auto all_done = [&] {
-        return std::all_of(senders.begin(), senders.end(), [](sender& s) { return s.done(); }) &&
-               std::all_of(receivers.begin(), receivers.end(), [](const receiver& r) { return r.done(); });
-    };
-    while (!all_done()) {
+    while (!std::ranges::all_of(senders, &sender::done) || !std::ranges::all_of(receivers, &receiver::done)) {
         bool moved = false;
         const bool time_is_up = since(begin) > o.duration;
         for (receiver& r : receivers) moved = r.step() || moved;
@@ -273,8 +263,7 @@ std::vector<double> prober::rates(std::span<const stream> all) {
     double duration = usual_duration;
     while (true) {
         const std::vector<rated> found = all_rates(all, bytes, duration);
-        const auto [least, most] = std::minmax_element(found.begin(), found.end(),
-                                                       [](const rated& a, const rated& b) { return a.rate < b.rate; });
+        const auto [least, most] = std::ranges::minmax_element(found, {}, &rated::rate);
         if (bytes == short_message && most->rate > fast_stream) bytes = long_message;
         else if (least->messages < fewest_messages && duration < longest_duration) duration *= 3;
         else {

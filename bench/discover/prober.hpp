@@ -24,7 +24,9 @@ public:
     std::vector<double> rates(std::span<const stream> all) override;
     double rough_rate(const stream& self) override;
     /// Rank 0 alone: lets the others return from answer().
-    void finish();
+    void finish() {
+        for (int r = 1; r < comm_.size(); ++r) send_order(r, {});
+    }
     /// All other ranks: answers until rank 0 is finished.
     void answer();
 

@@ -17,13 +17,8 @@ bool agree(const std::vector<double>& answers) {
 
 }  // namespace
 
-void careful_probes::count() {
-    if (!may_ask_(step_, count_)) throw out_of_time();
-    ++count_;
-}
-
-template <class Ask, class Better>
-double careful_probes::best_of(std::size_t fewest, Ask ask, Better better) {
+template <class Better, class Ask>
+double careful_probes::best_of(std::size_t fewest, Better better, Ask ask) {
     std::vector<double> answers;
     while (answers.size() < most_answers && (answers.size() < fewest || !agree(answers))) {
         count();
@@ -35,23 +30,19 @@ double careful_probes::best_of(std::size_t fewest, Ask ask, Better better) {
 }
 
 double careful_probes::latency(int a, int b) {
-    return best_of(
-        3, [&] { return asked_.latency(a, b); }, std::less<>());
+    return best_of(3, std::less<>(), [&] { return asked_.latency(a, b); });
 }
 
 double careful_probes::overhead(int a, int b) {
-    return best_of(
-        2, [&] { return asked_.overhead(a, b); }, std::less<>());
+    return best_of(2, std::less<>(), [&] { return asked_.overhead(a, b); });
 }
 
 double careful_probes::rate(stream self) {
-    return best_of(
-        2, [&] { return asked_.rates(std::span(&self, 1)).front(); }, std::greater<>());
+    return best_of(2, std::greater<>(), [&] { return asked_.rates(std::span(&self, 1)).front(); });
 }
 
 double careful_probes::rough_rate(stream self) {
-    return best_of(
-        2, [&] { return asked_.rough_rate(self); }, std::greater<>());
+    return best_of(2, std::greater<>(), [&] { return asked_.rough_rate(self); });
 }
 
 std::vector<double> careful_probes::rates_once(std::span<const stream> all) {

@@ -10,8 +10,6 @@ namespace terrace::detail::bench {
 /// Messages from one rank to another, one after the other.
 struct stream {
     int from = 0, to = 0;
-
-    friend bool operator==(const stream&, const stream&) = default;
 };
 
 /// What can be asked of a network.
@@ -64,10 +62,13 @@ public:
     int unstable() const noexcept { return unstable_; }
 
 private:
-    void count();
+    void count() {
+        if (!may_ask_(step_, count_)) throw out_of_time();
+        ++count_;
+    }
     // Asks so often at least, and until the best two agree. better(a, b): a is better than b.
-    template <class Ask, class Better>
-    double best_of(std::size_t fewest, Ask ask, Better better);
+    template <class Better, class Ask>
+    double best_of(std::size_t fewest, Better better, Ask ask);
 
     probes& asked_;
     permission may_ask_;

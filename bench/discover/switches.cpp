@@ -21,6 +21,20 @@ constexpr std::size_t least_part = 50;     // of these streams, as a divisor
 constexpr double least_gain = 1e-6;        // less is rounding
 constexpr std::size_t most_joined = 32;    // items of which all pairs are asked: of 64 that takes 30 s
 
+// Returns the lowest number that no group has.
+int lowest_unused(const std::vector<int>& groups) {
+    int number = 0;
+    while (std::find(groups.begin(), groups.end(), number) != groups.end()) ++number;
+    return number;
+}
+
+// What a search for a level finds.
+struct new_level {
+    grouping groups;
+    double gain = 0;        // [misfit]
+    double confidence = 0;  // the part of the misfit of slower streams that it explains
+};
+
 // A level of groups of the groups of levels[below], inside those of the level after it.
 class level_search {
 public:
@@ -32,12 +46,12 @@ public:
             for (std::size_t n = 0; n < items.of.size(); ++n) parent_[at(items.of[n])] = levels[below + 1].of[n];
     }
 
-    // Groups that explain more than they cost, if there are some; what they gain [misfit].
-    std::optional<std::pair<grouping, double>> find() {
+    // Groups that explain more than they cost, if there are some.
+    std::optional<new_level> find() const {
         if (parent_.size() < 3) return {};
         std::optional<std::pair<std::vector<int>, double>> best;
         std::vector<std::vector<int>> starts{never_slowed()};
-        if (parent_.size() <= most_joined) starts.push_back(grouping::each(levels_[below_].count).of);
+        if (parent_.size() <= most_joined) starts.push_back(numbers_below(levels_[below_].count));
         for (std::vector<int>& start : starts) {
             const double cost = climb(start);
             if (!best || cost < best->second - 1e-9) best = {std::move(start), cost};
@@ -48,19 +62,16 @@ public:
         const hypothesis after(seen_, inserted(found));
         const auto part = explained(before_, after, before_.off().size());
         if (!part) return {};
-        confidence_ = *part;
-        return std::pair(std::move(found), before_.misfit() - after.misfit());
+        return new_level{std::move(found), before_.misfit() - after.misfit(), *part};
     }
 
-    double confidence() const noexcept { return confidence_; }
-
+private:
     groupings inserted(const grouping& g) const {
         groupings all = levels_;
         all.insert(all.begin() + static_cast<std::ptrdiff_t>(below_) + 1, g);
         return all;
     }
 
-private:
     grouping of_nodes(const std::vector<int>& groups) const {
         return grouping{groups, static_cast<int>(groups.size())}.of_things(levels_[below_]);
     }
@@ -128,13 +139,8 @@ private:
                 };
                 for (std::size_t other = 0; other < groups.size(); ++other)
                     if (other != item && parent_[other] == parent_[item]) attempt(groups[other]);
-                const auto is_free = [&](int g) { return std::find(groups.begin(), groups.end(), g) == groups.end(); };
                 groups[item] = home;
-                for (int g = 0; g < static_cast<int>(groups.size()); ++g)
-                    if (is_free(g)) {
-                        attempt(g);
-                        break;
-                    }
+                if (const int g = lowest_unused(groups); at(g) < groups.size()) attempt(g);
                 groups[item] = best;
                 better = better || best != home;
             }
@@ -142,10 +148,9 @@ private:
         return now;
     }
 
-    // Makes one group of two wherever that lowers the cost, `now`. Returns true if it did.
-    // Makes one group of two, of the two that explain the most together, for as long as that explains more. A pair is
-    // asked again only when it comes first by what it explained before: costs take long, and a merger changes few of
-    // them.
+    // Makes one group of two, of the two that explain the most together, for as long as that lowers the cost, `now`.
+    // Returns true if it did. A pair is asked again only when it comes first by what it explained before: costs take
+    // long, and a merger changes few of them.
     bool join(std::vector<int>& groups, double& now) const {
         struct pair {
             double gain = 0;                    // when it was asked
@@ -156,10 +161,7 @@ private:
             }
         };
         std::priority_queue<pair> open;
-        const auto leads = [&](std::size_t i) {
-            return std::find(groups.begin(), groups.end(), groups[i]) - groups.begin() ==
-                   static_cast<std::ptrdiff_t>(i);
-        };
+        const auto leads = [&](std::size_t i) { return at(position_of(groups[i], groups)) == i; };
         const auto joined = [&](const pair& p) {
             std::vector<int> made = groups;
             std::replace(made.begin(), made.end(), groups[p.second], groups[p.first]);
@@ -228,11 +230,7 @@ private:
                 if (i != first && groups[i] == groups[first]) others.push_back(i);
             if (others.empty() || others.front() < first) continue;
             std::vector<int> apart = groups;
-            int next = 0;
-            for (const std::size_t i : others) {
-                while (std::find(apart.begin(), apart.end(), next) != apart.end()) ++next;
-                apart[i] = next;
-            }
+            for (const std::size_t i : others) apart[i] = lowest_unused(apart);
             const hypothesis without(seen_, inserted(of_nodes(apart))), with(seen_, inserted(of_nodes(groups)));
             if (!explained(without, with, streams_of(groups, groups[first]))) groups = std::move(apart);
         }
@@ -252,8 +250,7 @@ private:
             for (std::size_t i = 0; i < groups.size(); ++i) {
                 if (parent_[i] != p) continue;
                 if (sizes[at(groups[i])] == 1) single.push_back(i);
-                else if (std::find(shared.begin(), shared.end(), groups[i]) == shared.end())
-                    shared.push_back(groups[i]);
+                else if (std::ranges::count(shared, groups[i]) == 0) shared.push_back(groups[i]);
             }
             if (shared.empty() || single.size() < 2) continue;
             std::vector<int> joined = groups;
@@ -270,9 +267,8 @@ private:
         if (together.misfit() > apart.misfit() + price_of_group) return false;
         double members = 0;
         for (const std::size_t i : single) members += together.capacity(below_, static_cast<int>(i));
-        std::size_t node = 0;
-        while (at(levels_[below_].of[node]) != single.front()) ++node;
-        return together.capacity(below_ + 1, of.of[node]) < slower_link * members;
+        const int node = position_of(static_cast<int>(single.front()), levels_[below_].of);
+        return together.capacity(below_ + 1, of.of[at(node)]) < slower_link * members;
     }
 
     const std::vector<observation>& seen_;
@@ -280,7 +276,6 @@ private:
     std::size_t below_;
     hypothesis before_;
     std::vector<int> parent_;
-    double confidence_ = 0;
 };
 
 constexpr double waits = 0.9;  // of what comes from below, at most, that a link carries which slows it down
@@ -302,21 +297,17 @@ switch_tree find_switches(const std::vector<observation>& seen, int nodes, const
     levels.insert(levels.end(), known.begin(), known.end());
     std::vector<double> confidence(levels.size(), 1);
     while (true) {
-        double most = 0, sure = 0;
-        std::size_t place = 0;
-        grouping best;
+        new_level best;
+        std::ptrdiff_t place = 0;
         for (std::size_t below = 0; below < levels.size(); ++below) {
-            level_search search(seen, levels, below);
-            const auto found = search.find();
-            if (!found || found->second <= most) continue;
-            most = found->second;
-            best = found->first;
-            place = below + 1;
-            sure = search.confidence();
+            auto found = level_search(seen, levels, below).find();
+            if (!found || found->gain <= best.gain) continue;
+            best = std::move(*found);
+            place = static_cast<std::ptrdiff_t>(below) + 1;
         }
         if (place == 0) break;
-        levels.insert(levels.begin() + static_cast<std::ptrdiff_t>(place), best);
-        confidence.insert(confidence.begin() + static_cast<std::ptrdiff_t>(place), sure);
+        levels.insert(levels.begin() + place, best.groups);
+        confidence.insert(confidence.begin() + place, best.confidence);
     }
     const hypothesis last(seen, levels);
     switch_tree tree;

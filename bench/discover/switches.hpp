@@ -19,15 +19,14 @@ public:
 
     int nodes() const noexcept { return static_cast<int>(ranks_.size()); }
     /// What arrives between nodes while all streams run [B/s]; asked once.
-    std::vector<double> rates_once(std::span<const stream> between);
+    std::vector<double> rates_once(std::span<const stream> between) { return ask(between, true); }
     /// The same, asked until answers agree.
-    std::vector<double> rates(std::span<const stream> between);
+    std::vector<double> rates(std::span<const stream> between) { return ask(between, false); }
     /// The same of one by itself.
     double rate(stream between);
 
 private:
-    // The streams between ranks that make those between nodes, and for each the one that it is part of.
-    std::pair<std::vector<stream>, std::vector<std::size_t>> of_ranks(std::span<const stream> between) const;
+    std::vector<double> ask(std::span<const stream> between, bool once);
 
     careful_probes& net_;
     std::vector<std::vector<int>> ranks_;
@@ -60,10 +59,8 @@ struct switch_level {
 /// Innermost first; the first one is that of nodes, each by itself. The last level, of all, is left out.
 using switch_tree = std::vector<switch_level>;
 
-/// What each stream of an observation gets over the links of a tree [B/s].
-std::vector<double> expected(const switch_tree& tree, std::span<const stream> between);
-
-/// How far what was seen is from that, the mean of all streams: 0.1 is a tenth, half or twice the rate is the worst.
+/// How far what was seen is from what streams get over the links of a tree, the mean of all: 0.1 is a tenth, half or
+/// twice the rate is the worst.
 double misfit(const switch_tree& tree, const std::vector<observation>& seen);
 
 /// Finds groups of nodes beyond those that are `known`, from who slows whom down. A level is found only if it changes

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include <terrace/error.hpp>
 #include <terrace/ucx.hpp>
 #include <terrace/version.hpp>
 
@@ -20,13 +19,11 @@ namespace {
 class planned final : public backend {
 public:
     planned(const setting& s, plan p)
-        : plan_(std::move(p)),
+        : backend(s.of),
+          plan_(std::move(p)),
           comm_(s.ucx ? ucx::create(plan_, s.how) : create_over_mpi(s, plan_)),
-          of_(s.of),
           windows_(s.windows),
           rounds_(s.how.rounds_on_wire && row_of(of_.what).up && !row_of(of_.what).has_root()) {}
-
-    bool in_place() const noexcept override { return !row_of(of_.what).exchange; }
 
     bench::description describe(std::int64_t bytes) const override {
         bench::description made = bench::describe(plan_, of_.what, bytes);
@@ -83,7 +80,6 @@ private:
 
     plan plan_;
     communicator comm_;
-    subject of_;
     bool windows_, rounds_;
     std::vector<std::int64_t> sent_, received_;  // of blocks
     std::vector<request> started_;
@@ -146,8 +142,7 @@ description describe(const plan& p, collective what, std::int64_t bytes) {
 std::span<const backend_kind> backend_kinds() noexcept { return kinds; }
 
 std::unique_ptr<backend> make_backend(const setting& s, std::string_view name) {
-    const auto named = [&](const backend_kind& kind) { return kind.name == name; };
-    return std::find_if(kinds.begin(), kinds.end(), named)->make(s, name);
+    return std::ranges::find(kinds, name, &backend_kind::name)->make(s, name);
 }
 
 }  // namespace terrace::detail::bench

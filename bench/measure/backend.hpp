@@ -46,9 +46,12 @@ struct description {
 /// An algorithm under test. Creation and destruction are collective.
 class backend {
 public:
+    explicit backend(const subject& of) : of_(of) {}
+    backend(const backend&) = delete;
+    backend& operator=(const backend&) = delete;
     virtual ~backend() = default;
 
-    virtual bool in_place() const noexcept = 0;
+    virtual bool in_place() const noexcept { return !row_of(of_.what).exchange; }
     /// @param bytes of the larger buffer
     virtual description describe(std::int64_t bytes) const = 0;
     /// Returns what it may be away from the reduction of so many bytes (rounding_error).
@@ -59,6 +62,9 @@ public:
     virtual void settle() {}
     /// Memory for buffers that suits it best, or null where any will do. Collective.
     virtual std::shared_ptr<std::byte> allocate(std::int64_t /*bytes*/) { return nullptr; }
+
+protected:
+    subject of_;
 };
 
 /// What backends are made of.

@@ -85,10 +85,9 @@ T reduction_of(reduce_op op, const std::vector<double>& values) {
     if constexpr (std::integral<T>) {
         if (op == reduce_op::band) return static_cast<T>(fold(std::bit_and<>()));
         if (op == reduce_op::bor) return static_cast<T>(fold(std::bit_or<>()));
-        if (op == reduce_op::bxor) return static_cast<T>(fold(std::bit_xor<>()));
         if (op == reduce_op::land) return static_cast<T>(fold(std::logical_and<>()));
         if (op == reduce_op::lor) return static_cast<T>(fold(std::logical_or<>()));
-        if (op == reduce_op::lxor) return static_cast<T>(fold(std::bit_xor<>()));
+        if (op == reduce_op::bxor || op == reduce_op::lxor) return static_cast<T>(fold(std::bit_xor<>()));
     }
     switch (op) {
         case reduce_op::sum:
@@ -186,10 +185,6 @@ std::int64_t exact_data::beyond(double error, const std::byte* data, std::int64_
         });
     });
     return bad;
-}
-
-std::int64_t exact_data::wrong_inputs(int rank, const std::byte* data, std::int64_t count, std::int64_t first) const {
-    return wrong(input_of(rank), data, first, count);
 }
 
 // None of these numbers has two representations, so bytes compare as values do.

@@ -22,7 +22,9 @@ public:
     std::int64_t wrong_results(const std::byte* data, std::int64_t first, std::int64_t count,
                                double rounding = 0) const noexcept;
     /// Elements that are not the input of `rank`; data[0] is element `first` of it.
-    std::int64_t wrong_inputs(int rank, const std::byte* data, std::int64_t count, std::int64_t first = 0) const;
+    std::int64_t wrong_inputs(int rank, const std::byte* data, std::int64_t count, std::int64_t first = 0) const {
+        return wrong(input_of(rank), data, first, count);
+    }
     /// Overwrites a result, so that it is not taken for the next call's.
     void spoil(std::byte* data, std::int64_t count) const noexcept;
 

@@ -71,8 +71,7 @@ double time_of_message(const world& w, const flow& f) {
 double arrival_rate(std::span<const double> times, double end) {
     constexpr int quarters = 4;
     const auto arrived = [&](int quarter) {
-        return static_cast<std::size_t>(std::upper_bound(times.begin(), times.end(), end * quarter / quarters) -
-                                        times.begin());
+        return static_cast<std::size_t>(std::ranges::upper_bound(times, end * quarter / quarters) - times.begin());
     };
     std::array<double, quarters - 1> rates{};
     for (int i = 1; i < quarters; ++i) {

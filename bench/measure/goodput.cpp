@@ -1,9 +1,9 @@
 #include "bench/measure/goodput.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
+#include "base/index.hpp"
 #include "base/wire.hpp"
 #include "bench/measure/flow.hpp"
 
@@ -31,12 +31,9 @@ int messages_of_run(double bandwidth) {
 }  // namespace
 
 std::vector<int> ranks_by_place(const world& w, options::placement place) {
-    std::vector<int> ranks(static_cast<std::size_t>(w.size()));
-    std::iota(ranks.begin(), ranks.end(), 0);
+    std::vector<int> ranks = numbers_below(w.size());
     if (place == options::placement::by_node)
-        std::stable_sort(ranks.begin(), ranks.end(), [&](int a, int b) {
-            return w.hosts()[static_cast<std::size_t>(a)] < w.hosts()[static_cast<std::size_t>(b)];
-        });
+        std::ranges::stable_sort(ranks, {}, [&](int rank) { return w.hosts()[at(rank)]; });
     return ranks;
 }
 
@@ -45,19 +42,18 @@ std::vector<std::optional<double>> measure_goodput(const world& w, const hierarc
     const std::vector<int> ranks = ranks_by_place(w, place);
     std::vector<std::optional<double>> found(machine.levels.size());
     for (int l = 0; l < machine.depth(); ++l) {
-        const level& link = machine.levels[static_cast<std::size_t>(l)];
+        const level& link = machine.levels[at(l)];
         const auto pair = pair_across(machine.shape, l);
         if (link.medium != fabric::ethernet || !pair) continue;
-        found[static_cast<std::size_t>(l)] = 0;
+        found[at(l)] = 0;
         if (!w.has_mpi()) continue;
-        const int sender = ranks[static_cast<std::size_t>(pair->first)];
-        const int receiver = ranks[static_cast<std::size_t>(pair->second)];
+        const int sender = ranks[at(pair->first)], receiver = ranks[at(pair->second)];
         flow f{.message_bytes = message_bytes, .messages = messages_of_run(link.bandwidth)};
         if (w.rank() == sender) f.to = receiver;
         if (w.rank() == receiver) f.from = sender;
         const double time = w.rank() == sender || w.rank() == receiver ? time_of_message(w, f) : 0;
         wait_asleep(w);
-        found[static_cast<std::size_t>(l)] = message_bytes / w.maximum(time);
+        found[at(l)] = message_bytes / w.maximum(time);
     }
     return found;
 }

@@ -8,8 +8,6 @@
 
 #include <fmt/format.h>
 
-#include <terrace/mpi.hpp>
-
 #include "base/index.hpp"
 #include "base/units.hpp"
 #include "base/wire.hpp"
@@ -35,8 +33,6 @@ constexpr int fewest_timed = 16;
 constexpr double time_of_run = 0.25;  // [s]; four of them are run
 constexpr int most_repeats = 2;
 constexpr double same_rate = 0.97;  // of two rates, at least: they differ by noise
-
-// ---- measuring ------------------------------------------------------------------------------------------------------
 
 class link_meter {
 public:
@@ -100,10 +96,6 @@ private:
     int to_, from_;
 };
 
-// ---- for people -----------------------------------------------------------------------------------------------------
-
-std::string marked(const std::string& text, bool assumed) { return assumed ? text + " (assumed)" : text; }
-
 }  // namespace
 
 measured_machine measure_machine(const world& w, const hierarchy& machine, const std::vector<int>& ranks,
@@ -131,9 +123,7 @@ measured_machine measure_machine(const world& w, const hierarchy& machine, const
             }
             return f;
         };
-        found.emplace();
-        found->pair = measured(pair, "one pair");
-        found->all = measured(all, "all pairs");
+        found = measured_level{measured(pair, "one pair"), measured(all, "all pairs")};
         // Streams of all pairs are slower where they share links, or because something else ran: the fastest counts.
         for (int again = 0; l >= machine.node_levels() && again < most_repeats; ++again) {
             if (found->all.bandwidth >= found->pair.bandwidth * same_rate) break;
@@ -176,7 +166,7 @@ std::string links_text(const hierarchy& before, const measured_machine& m, const
         const level &old = before.levels[at(l)], &now = after.levels[at(l)];
         const auto add = [&](const char* what, auto format, double level::*value, bool level::*assumed,
                              double link_figures::*figure, bool of_all) {
-            rows.add({what[0] == 'b' ? old.name : "", what, marked(format(old.*value), old.*assumed),
+            rows.add({what[0] == 'b' ? old.name : "", what, format(old.*value) + (old.*assumed ? " (assumed)" : ""),
                       m.levels[at(l)] ? format(m.levels[at(l)]->pair.*figure) : "-",
                       m.levels[at(l)] && of_all ? format(m.levels[at(l)]->all.*figure) : "-", format(now.*value)});
         };

@@ -32,15 +32,13 @@ MPI_Op mpi_op(reduce_op o) {
 
 class mpi_library final : public backend {
 public:
-    explicit mpi_library(const setting& s) : of_(s.of), type_(mpi_type(of_.type)), op_(mpi_op(of_.op)) {
+    explicit mpi_library(const setting& s) : backend(s.of), type_(mpi_type(of_.type)), op_(mpi_op(of_.op)) {
         if (type_ == MPI_DATATYPE_NULL) throw usage_error(fmt::format("MPI has no type {}", to_string(of_.type)));
         if (op_ == MPI_OP_NULL && row_of(of_.what).up)
             throw usage_error(fmt::format("MPI has no operation {}", to_string(of_.op)));
         check(MPI_Comm_dup(comm_of(s.ranks), &comm_), "MPI_Comm_dup");
         MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
     }
-    mpi_library(const mpi_library&) = delete;
-    mpi_library& operator=(const mpi_library&) = delete;
     ~mpi_library() override { MPI_Comm_free(&comm_); }
 
     // Some of Open MPI's components (HAN without adapt) crash in place above 64 KiB.
@@ -87,7 +85,6 @@ private:
         return MPI_Alltoallv(c.send, counts, begins, type_, c.recv, counts, begins, type_, comm_);
     }
 
-    subject of_;
     std::vector<int> counts_, begins_;  // of blocks
     MPI_Datatype type_;
     MPI_Op op_;

@@ -13,15 +13,13 @@ namespace terrace::detail::bench {
 
 namespace {
 
-std::vector<int> lowest_on_host(int rank, int size) {
+int lowest_on_host(int rank) {
     MPI_Comm host = MPI_COMM_NULL;
     check(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &host), "MPI_Comm_split_type");
     int lowest = rank;
     check(MPI_Bcast(&lowest, 1, MPI_INT, 0, host), "MPI_Bcast");
     check(MPI_Comm_free(&host), "MPI_Comm_free");
-    std::vector<int> all(static_cast<std::size_t>(size));
-    check(MPI_Allgather(&lowest, 1, MPI_INT, all.data(), 1, MPI_INT, MPI_COMM_WORLD), "MPI_Allgather");
-    return all;
+    return lowest;
 }
 
 class mpi_ranks final : public world {
@@ -41,7 +39,7 @@ public:
         check(MPI_Comm_rank(MPI_COMM_WORLD, &rank_), "MPI_Comm_rank");
         check(MPI_Comm_size(MPI_COMM_WORLD, &size_), "MPI_Comm_size");
         library_ = name_in(version_of_mpi());
-        hosts_ = lowest_on_host(rank_, size_);
+        hosts_ = gather(lowest_on_host(rank_));
     }
     ~mpi_ranks() override { MPI_Finalize(); }
 

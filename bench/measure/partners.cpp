@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "base/index.hpp"
 #include "bench/measure/mpi_world.hpp"
 
 namespace terrace::detail::bench {
@@ -17,17 +16,6 @@ int ranks_in(const tree& shape, int l, int child) {
 }
 
 }  // namespace
-
-partners::partners(const tree& shape, int l, const std::vector<int>& ranks)
-    : to(at(shape.ranks()), nobody), from(to), child(to.size()) {
-    for (int r = 0; r < shape.ranks(); ++r) child[at(ranks[at(r)])] = shape.domain_of(l - 1, r);
-}
-
-void partners::add(int sender, int receiver) {
-    to[at(sender)] = receiver;
-    from[at(receiver)] = sender;
-    any = true;
-}
 
 partners all_pairs(const tree& shape, int l, const std::vector<int>& ranks) {
     partners found(shape, l, ranks);

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "base/index.hpp"
 #include "bench/measure/flow.hpp"
 #include "machine/hierarchy.hpp"
 
@@ -14,8 +15,15 @@ struct partners {
     std::vector<int> child;     ///< of the level, that it is in, by rank
     bool any = false;
 
-    partners(const tree& shape, int l, const std::vector<int>& ranks);
-    void add(int sender, int receiver);
+    partners(const tree& shape, int l, const std::vector<int>& ranks)
+        : to(at(shape.ranks()), nobody), from(to), child(to.size()) {
+        for (int r = 0; r < shape.ranks(); ++r) child[at(ranks[at(r)])] = shape.domain_of(l - 1, r);
+    }
+    void add(int sender, int receiver) {
+        to[at(sender)] = receiver;
+        from[at(receiver)] = sender;
+        any = true;
+    }
 };
 
 /// Rank i of each child sends to rank i of the next child of the same domain, round and round.

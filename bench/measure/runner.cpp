@@ -78,28 +78,18 @@ call runner::prepare(std::size_t which, int number, std::int64_t count, bool spo
 }
 
 std::int64_t runner::wrong_elements(const call& c, double rounding) {
-    if (row_of(what_).gets_nothing(is_root())) return 0;
-    const bool gets_all = row_of(what_).blocks && !row_of(what_).gets_own_block();
-    const std::int64_t count = gets_all ? c.count * world_.size() : c.count;
-    const std::byte* got =
-        where_.get(static_cast<const std::byte*>(c.recv), count * static_cast<std::int64_t>(element_));
-    switch (what_) {
-        case collective::allreduce:
-        case collective::reduce: break;
-        case collective::scatter: return data_.wrong_inputs(settings_.root, got, c.count, world_.rank() * c.count);
-        case collective::reduce_scatter: return data_.wrong_results(got, world_.rank() * c.count, c.count, rounding);
-        case collective::broadcast: return data_.wrong_inputs(settings_.root, got, c.count);
-        case collective::allgather:
-        case collective::gather:
-        case collective::alltoall: {
-            const std::int64_t first = what_ == collective::alltoall ? world_.rank() * c.count : 0;
-            std::int64_t wrong = 0;
-            for (int r = 0; r < world_.size(); ++r, got += static_cast<std::size_t>(c.count) * element_)
-                wrong += data_.wrong_inputs(r, got, c.count, first);
-            return wrong;
-        }
-    }
-    return data_.wrong_results(got, 0, c.count, rounding);
+    const collective_row& of = row_of(what_);
+    const int blocks = of.blocks_got(is_root(), world_.size());
+    if (blocks == 0) return 0;
+    const std::int64_t block_bytes = c.count * static_cast<std::int64_t>(element_);
+    const std::byte* got = where_.get(static_cast<const std::byte*>(c.recv), blocks * block_bytes);
+    const bool of_own_place = of.gets_own_block() || what_ == collective::alltoall;
+    const std::int64_t first = of_own_place ? world_.rank() * c.count : 0;
+    if (of.up) return data_.wrong_results(got, first, c.count, rounding);
+    if (of.root == side::send) return data_.wrong_inputs(settings_.root, got, c.count, first);
+    std::int64_t wrong = 0;
+    for (int r = 0; r < blocks; ++r, got += block_bytes) wrong += data_.wrong_inputs(r, got, c.count, first);
+    return wrong;
 }
 
 double runner::time_call(std::size_t which, std::int64_t count, std::int64_t* wrong) {
@@ -130,12 +120,7 @@ std::vector<row> runner::measure(std::int64_t count, progress& shown) {
                         .in_place = e.what->in_place(),
                         .how = e.what->describe(bytes),
                         .count = count,
-                        .bytes = bytes,
-                        .times = {},
-                        .ratios = {},
-                        .wrong = {},
-                        .percent_steal_time = {},
-                        .cores = 0});
+                        .bytes = bytes});
     std::vector<std::int64_t> wrong(backends_.size());
     std::vector<double> processor(backends_.size());
 
@@ -175,8 +160,7 @@ std::vector<row> runner::measure(std::int64_t count, progress& shown) {
         rows[i].cores = static_cast<double>(world_.sum(std::llround(processor[i] * 1e6))) / 1e6 / all;
         if (settings_.check) rows[i].wrong = world_.sum(wrong[i]);
     }
-    const auto reference =
-        std::find_if(rows.begin(), rows.end(), [&](const row& r) { return r.algorithm == settings_.reference; });
+    const auto reference = std::ranges::find(rows, settings_.reference, &row::algorithm);
     if (reference != rows.end())
         for (row& r : rows) r.ratios = paired_ratios(r.times, reference->times);
     return rows;

@@ -22,13 +22,13 @@ struct row {
     collective what = collective::allreduce;
     bool in_place = false;
     description how;
-    std::int64_t count = 0, bytes = 0;  ///< as nccl-tests count them
-    std::vector<double> times;          ///< by iteration, the maximum over ranks [s]
-    std::vector<double> ratios;         ///< by iteration, this time over that of the reference; empty without one
-    std::optional<std::int64_t> wrong;  ///< elements over all ranks; nothing if unchecked
+    std::int64_t count = 0, bytes = 0;       ///< as nccl-tests count them
+    std::vector<double> times = {};          ///< by iteration, the maximum over ranks [s]
+    std::vector<double> ratios = {};         ///< by iteration, this time over that of the reference; empty without one
+    std::optional<std::int64_t> wrong = {};  ///< elements over all ranks; nothing if unchecked
     /// The part of a host's processor time that its hypervisor took while this size was measured, for the host that
     /// lost most. Nothing if none says.
-    std::optional<double> percent_steal_time;
+    std::optional<double> percent_steal_time = {};
     /// Processor time of all ranks in the timed calls, over the time that these took: cores that were busy. Ranks that
     /// wait without sleeping count.
     double cores = 0;

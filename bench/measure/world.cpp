@@ -11,11 +11,6 @@ namespace terrace::detail::bench {
 
 int world::host_count() const { return static_cast<int>(std::set<int>(hosts_.begin(), hosts_.end()).size()); }
 
-double world::maximum(double mine) const {
-    maximum(std::span<double>(&mine, 1));
-    return mine;
-}
-
 void world::agree(bool fine, const std::string& message) const {
     const std::vector<int> failed = gather(!fine);
     std::vector<int> who;

@@ -38,7 +38,10 @@ public:
     int host_count() const;
 
     virtual void barrier() const = 0;
-    double maximum(double mine) const;
+    double maximum(double mine) const {
+        maximum(std::span<double>(&mine, 1));
+        return mine;
+    }
     virtual std::int64_t sum(std::int64_t mine) const = 0;
     /// Element by element, over all ranks.
     virtual void maximum(std::span<double> mine) const = 0;

@@ -5,16 +5,10 @@
 
 namespace terrace::detail::bench {
 
-namespace {
-
-constexpr std::int64_t block_quantum = 16;  // [bytes]
-
-}  // namespace
-
 std::int64_t count_of(collective what, std::int64_t bytes, std::size_t element, int ranks) noexcept {
     const auto size = static_cast<std::int64_t>(element);
     if (!row_of(what).blocks) return bytes / size;
-    const std::int64_t quantum = block_quantum / size;
+    const std::int64_t quantum = 16 / size;  // blocks are multiples of 16 bytes
     return bytes / size / ranks / quantum * quantum;
 }
 

@@ -76,6 +76,24 @@ const row* find(std::span<const row> rows, std::int64_t bytes, std::string_view 
     return found == rows.end() ? nullptr : &*found;
 }
 
+// The row with the least median, if there is anything to compare.
+const row* best_of(std::span<const row> rows) {
+    if (rows.size() < 2) return nullptr;
+    return &*std::ranges::min_element(rows, {}, &row::median);
+}
+
+// One line on a size: who is fastest, by how much, and what the plan runs.
+std::string size_summary(std::span<const row> rows, const row& best) {
+    const row* next = nullptr;
+    for (const row& r : rows)
+        if (&r != &best && (next == nullptr || r.median() < next->median())) next = &r;
+    std::string text = fmt::format("# {}: {} is fastest, {} takes {:.2f} times as long", format_bytes(best.bytes),
+                                   best.algorithm, next->algorithm, next->median() / best.median());
+    if (const row* ours = find(rows, best.bytes, "hierarchical"))
+        text += fmt::format(";\n#   the plan runs {}", shape_column(ours->how));
+    return text + "\n";
+}
+
 }  // namespace
 
 figures figures_of(const conditions& c, const row& r) {
@@ -135,36 +153,6 @@ std::string heading_text(const conditions& c, collective what, std::span<const a
                               bus_column(c, "%bus"), "ratio", "#wrong");
 }
 
-namespace {
-
-std::string row_text(const conditions& c, const row& r, const figures& f, std::string_view mark) {
-    return fmt::format(row_format, mark, r.bytes, r.algorithm, fmt::format("{:.2f}", r.median() * 1e6),
-                       fmt::format("{:.4f}", f.busbw), percent_text(f.percent_of_limit),
-                       percent_text(f.percent_of_goodput), bus_column(c, percent_text(f.percent_of_bus)), ratio_text(r),
-                       r.wrong ? std::to_string(*r.wrong) : "-");
-}
-
-// The row with the least median, if there is anything to compare.
-const row* best_of(std::span<const row> rows) {
-    if (rows.size() < 2) return nullptr;
-    return &*std::min_element(rows.begin(), rows.end(),
-                              [](const row& a, const row& b) { return a.median() < b.median(); });
-}
-
-// One line on a size: who is fastest, by how much, and what the plan runs.
-std::string size_summary(std::span<const row> rows, const row& best) {
-    const row* next = nullptr;
-    for (const row& r : rows)
-        if (&r != &best && (next == nullptr || r.median() < next->median())) next = &r;
-    std::string text = fmt::format("# {}: {} is fastest, {} takes {:.2f} times as long", format_bytes(best.bytes),
-                                   best.algorithm, next->algorithm, next->median() / best.median());
-    if (const row* ours = find(rows, best.bytes, "hierarchical"))
-        text += fmt::format(";\n#   the plan runs {}", shape_column(ours->how));
-    return text + "\n";
-}
-
-}  // namespace
-
 std::string rows_text(const conditions& c, std::span<const row> rows) {
     const row* best = best_of(rows);
     std::string text;
@@ -172,7 +160,10 @@ std::string rows_text(const conditions& c, std::span<const row> rows) {
     for (const row& r : rows) {
         const figures f = figures_of(c, r);
         over |= f.percent_of_limit.value_or(0) > 100;
-        text += row_text(c, r, f, &r == best ? "*" : "");
+        text += fmt::format(
+            row_format, &r == best ? "*" : "", r.bytes, r.algorithm, fmt::format("{:.2f}", r.median() * 1e6),
+            fmt::format("{:.4f}", f.busbw), percent_text(f.percent_of_limit), percent_text(f.percent_of_goodput),
+            bus_column(c, percent_text(f.percent_of_bus)), ratio_text(r), r.wrong ? std::to_string(*r.wrong) : "-");
     }
     if (best != nullptr) text += size_summary(rows, *best);
     if (over) text += "# over 100 %limit: links carry more than the plan says; terrace-bench --links measures\n";

@@ -1,13 +1,9 @@
 #include "bench/modes.hpp"
 
 #include <algorithm>
-#include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -17,10 +13,8 @@
 #include <terrace/plan.hpp>
 #include <terrace/version.hpp>
 
-#include "api/environment.hpp"
 #include "base/units.hpp"
 #include "bench/measure/processors.hpp"
-#include "bench/measure/world.hpp"
 #include "bench/report/figures.hpp"
 #include "bench/report/report.hpp"
 #include "bench/training/model.hpp"
@@ -71,25 +65,24 @@ std::string bucket_text(std::int64_t bucket_bytes) {
 std::string milliseconds(double seconds) { return fmt::format("{:.2f}", seconds * 1e3); }
 
 json row_json(const training_row& r) {
-    json made{{"algorithm", r.what.algorithm},
-              {"bucket", bucket_text(r.what.bucket_bytes)},
-              {"buckets", r.buckets},
-              {"overlap", r.what.overlap},
-              {"every", r.what.every},
-              {"communicators", r.what.communicators},
-              {"time_us", quantile(r.times, 0.5) * 1e6},
-              {"time_us_min", quantile(r.times, 0) * 1e6},
-              {"time_us_p25", quantile(r.times, 0.25) * 1e6},
-              {"time_us_p75", quantile(r.times, 0.75) * 1e6},
-              {"time_us_max", quantile(r.times, 1) * 1e6},
-              {"times_us", microseconds_of(r.times)},
-              {"ratio", quantile(r.ratios, 0.5)},
-              {"bound_us", r.bound * 1e6},
-              {"communication_us", quantile(r.communications, 0.5) * 1e6},
-              {"exposed_us", quantile(r.exposed, 0.5) * 1e6},
-              {"percent_processor", 100 * r.processor}};
-    made["wrong"] = r.wrong ? json(*r.wrong) : json(nullptr);
-    return made;
+    return {{"algorithm", r.what.algorithm},
+            {"bucket", bucket_text(r.what.bucket_bytes)},
+            {"buckets", r.buckets},
+            {"overlap", r.what.overlap},
+            {"every", r.what.every},
+            {"communicators", r.what.communicators},
+            {"time_us", quantile(r.times, 0.5) * 1e6},
+            {"time_us_min", quantile(r.times, 0) * 1e6},
+            {"time_us_p25", quantile(r.times, 0.25) * 1e6},
+            {"time_us_p75", quantile(r.times, 0.75) * 1e6},
+            {"time_us_max", quantile(r.times, 1) * 1e6},
+            {"times_us", microseconds_of(r.times)},
+            {"ratio", quantile(r.ratios, 0.5)},
+            {"bound_us", r.bound * 1e6},
+            {"communication_us", quantile(r.communications, 0.5) * 1e6},
+            {"exposed_us", quantile(r.exposed, 0.5) * 1e6},
+            {"percent_processor", 100 * r.processor},
+            {"wrong", r.wrong ? json(*r.wrong) : json(nullptr)}};
 }
 
 // A column, and its cell of each row.
@@ -177,14 +170,6 @@ std::string to_json(const training_conditions& c, std::span<const training_row> 
     return all.dump(2) + '\n';
 }
 
-constexpr int wrong_results = 1;
-
-training_model model_of(const training_settings& s) {
-    const auto names = built_in_models();
-    const bool built_in = std::find(names.begin(), names.end(), s.model) != names.end();
-    return scaled(built_in ? built_in_model(s.model) : read_model(s.model), s.scale, s.slower);
-}
-
 // What can be wrong with the input shows here, on all ranks or none.
 std::pair<plan, training_model> load(const world& w, const training_settings& s) {
     return w.together([&] {
@@ -193,7 +178,9 @@ std::pair<plan, training_model> load(const world& w, const training_settings& s)
         check_runnable(data_of(p));
         if (!data_of(p).rules.contains(collective::allreduce))
             throw input_error(s.plan_file.string(), 0, 0, "the plan has no rules for allreduce; plan again");
-        return std::pair(std::move(p), model_of(s));
+        const bool built_in = std::ranges::count(built_in_models(), s.model) > 0;
+        training_model model = built_in ? built_in_model(s.model) : read_model(s.model);
+        return std::pair(std::move(p), scaled(std::move(model), s.scale, s.slower));
     });
 }
 
@@ -276,7 +263,7 @@ int measure_training(const world& w, const training_settings& s) {
         if (!s.json_file.empty()) write_output(s.json_file, to_json(under, rows));
     });
     const bool right = std::all_of(rows.begin(), rows.end(), [](const auto& r) { return r.wrong.value_or(0) == 0; });
-    return right ? fine : wrong_results;
+    return right ? fine : something_wrong;
 }
 
 }  // namespace terrace::detail::bench

@@ -4,8 +4,6 @@
 #include <cmath>
 #include <fstream>
 
-#include <fmt/format.h>
-
 #include <terrace/error.hpp>
 
 #include "base/text_parts.hpp"
@@ -28,18 +26,6 @@ model_layer layer_of(std::string_view line, const std::string& file, int number)
 }
 
 }  // namespace
-
-std::int64_t training_model::parameters() const {
-    std::int64_t sum = 0;
-    for (const model_layer& l : layers) sum += l.parameters;
-    return sum;
-}
-
-double training_model::compute() const {
-    double sum = 0;
-    for (const model_layer& l : layers) sum += l.forward + l.backward;
-    return sum;
-}
 
 training_model read_model(const std::filesystem::path& file) {
     std::ifstream in(file);

@@ -23,9 +23,17 @@ struct training_model {
     std::string name;
     std::vector<model_layer> layers;
 
-    std::int64_t parameters() const;
+    std::int64_t parameters() const {
+        std::int64_t sum = 0;
+        for (const model_layer& l : layers) sum += l.parameters;
+        return sum;
+    }
     /// Returns the time of one forward and one backward pass [s].
-    double compute() const;
+    double compute() const {
+        double sum = 0;
+        for (const model_layer& l : layers) sum += l.forward + l.backward;
+        return sum;
+    }
 };
 
 /// Names that built_in_model() takes.

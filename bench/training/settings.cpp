@@ -1,8 +1,6 @@
 #include "bench/modes.hpp"
 
 #include <array>
-#include <filesystem>
-#include <iterator>
 #include <optional>
 #include <string_view>
 
@@ -40,44 +38,36 @@ std::optional<double> ratio_in(const std::string& text) {
 }
 
 CLI::Validator ratio() {
-    return CLI::Validator(
-        [](std::string& text) -> std::string {
-            const auto value = ratio_in(text);
-            if (!value) return fmt::format("{} is no ratio above 0; write 1/4, 0.25 or 8", text);
-            text = fmt::format("{}", *value);
-            return {};
-        },
-        "");
+    return silent([](std::string& text) -> std::string {
+        const auto value = ratio_in(text);
+        if (!value) return fmt::format("{} is no ratio above 0; write 1/4, 0.25 or 8", text);
+        text = fmt::format("{}", *value);
+        return {};
+    });
 }
 
 CLI::Validator bucket_size() {
-    return CLI::Validator(
-        [](std::string& text) -> std::string {
-            if (text == "all" || text == "automatic") {
-                text = std::to_string(text == "all" ? training_settings::all : training_settings::automatic);
-                return {};
-            }
-            const auto bytes = parse_bytes(text, true);
-            if (!bytes || *bytes < 0)
-                return fmt::format("{} is no size of a bucket; write 0, 25M, all or automatic", text);
-            text = std::to_string(*bytes);
+    return silent([](std::string& text) -> std::string {
+        if (text == "all" || text == "automatic") {
+            text = std::to_string(text == "all" ? training_settings::all : training_settings::automatic);
             return {};
-        },
-        "");
+        }
+        const auto bytes = parse_bytes(text, true);
+        if (!bytes || *bytes < 0) return fmt::format("{} is no size of a bucket; write 0, 25M, all or automatic", text);
+        text = std::to_string(*bytes);
+        return {};
+    });
 }
 
 CLI::Validator known_model() {
-    return CLI::Validator(
-        [](std::string& text) -> std::string {
-            if (std::filesystem::exists(text)) return {};
-            return unless_named(text, built_in_models(), "is no file, and no model; give a file of layers, or one of");
-        },
-        "");
+    return silent([](std::string& text) -> std::string {
+        if (std::filesystem::exists(text)) return {};
+        return unless_named(text, built_in_models(), "is no file, and no model; give a file of layers, or one of");
+    });
 }
 
 CLI::Validator known_reducer() {
-    return CLI::Validator(
-        [](std::string& text) { return unless_named(text, reducers, "reduces no gradients; choose from"); }, "");
+    return silent([](std::string& text) { return unless_named(text, reducers, "reduces no gradients; choose from"); });
 }
 
 struct training_line {
@@ -88,41 +78,6 @@ struct training_line {
         "--training"};
 
     training_line() {
-        add_subject();
-        add_run();
-        app.callback([this] {
-            if (s.buckets.empty())
-                for (const int megabytes : {0, 1, 5, 10, 25, 50, 100})
-                    s.buckets.push_back(std::int64_t{megabytes} << 20);
-            if (app.get_option("--buckets")->empty())
-                s.buckets.insert(s.buckets.end(), {training_settings::all, training_settings::automatic});
-        });
-        app.footer(fmt::format(R"(
-Models: {}; or a file, in which a line is a layer:
-name, parameters, forward ms, backward ms.
-
-Each combination of --algorithms, --buckets, --overlap, --every and --communicators is a row, and iterations of all rows
-alternate.
-
-Examples:
-  mpirun -np 8 terrace-bench --training resnet50 --plan plan.yaml
-      sizes of buckets
-  mpirun -np 8 terrace-bench --training bert-large --plan plan.yaml --buckets 25M --overlap on,off
-      what is gained by reducing gradients while the backward pass runs
-  mpirun -np 8 terrace-bench --training resnet50 --plan plan.yaml --buckets 0,25M --overlap on,off \
-      --algorithms hierarchical,two-level,flat-ring,central
-      with and without buckets and overlap, by several algorithms
-  tools/vcluster run -- terrace-bench --training resnet50 --plan plan.yaml --scale 1/4 --slower 8
-      on a virtual cluster: a quarter of all bytes, of all times and of the buckets, and a slow accelerator
-
-Exit status: 0 fine, 1 wrong results or a failure, 2 bad usage or input.)",
-                               fmt::join(built_in_models(), ", ")));
-    }
-    training_line(const training_line&) = delete;
-    training_line& operator=(const training_line&) = delete;
-
-private:
-    void add_subject() {
         app.add_option("--training", s.model, "model to train: a name, or a file of layers")
             ->required()
             ->check(known_model())
@@ -158,9 +113,6 @@ private:
         };
         add_ratio("--scale", s.scale, "so much of the model's bytes and times, and of --buckets");
         add_ratio("--slower", s.slower, "computing takes so many times as long");
-    }
-
-    void add_run() {
         add_number(app, "-n,--iters", s.iterations, 1, "synchronisations of a row");
         add_number(app, "-w,--warmup_iters", s.warmup, 0,
                    "synchronisations before, not timed; automatic chooses in the 4th");
@@ -172,6 +124,31 @@ private:
         add_output(app, "--json", s.json_file, "also write the results to this file, as JSON")->type_name("FILE");
         add_force(app, s.force);
         add_progress(app, s.progress);
+        app.callback([this] {
+            if (!s.buckets.empty()) return;
+            for (const int megabytes : {0, 1, 5, 10, 25, 50, 100}) s.buckets.push_back(std::int64_t{megabytes} << 20);
+            s.buckets.insert(s.buckets.end(), {training_settings::all, training_settings::automatic});
+        });
+        app.footer(fmt::format(R"(
+Models: {}; or a file, in which a line is a layer:
+name, parameters, forward ms, backward ms.
+
+Each combination of --algorithms, --buckets, --overlap, --every and --communicators is a row, and iterations of all rows
+alternate.
+
+Examples:
+  mpirun -np 8 terrace-bench --training resnet50 --plan plan.yaml
+      sizes of buckets
+  mpirun -np 8 terrace-bench --training bert-large --plan plan.yaml --buckets 25M --overlap on,off
+      what is gained by reducing gradients while the backward pass runs
+  mpirun -np 8 terrace-bench --training resnet50 --plan plan.yaml --buckets 0,25M --overlap on,off \
+      --algorithms hierarchical,two-level,flat-ring,central
+      with and without buckets and overlap, by several algorithms
+  tools/vcluster run -- terrace-bench --training resnet50 --plan plan.yaml --scale 1/4 --slower 8
+      on a virtual cluster: a quarter of all bytes, of all times and of the buckets, and a slow accelerator
+
+Exit status: 0 fine, 1 wrong results or a failure, 2 bad usage or input.)",
+                               fmt::join(built_in_models(), ", ")));
     }
 };
 

@@ -57,16 +57,13 @@ void trainer::wait_until(clock::time_point deadline) {
 }
 
 void trainer::iterate() {
-    const auto after = [](clock::time_point t, double seconds) {
-        return t + std::chrono::duration_cast<clock::duration>(std::chrono::duration<double>(seconds));
-    };
     const clock::time_point begin = clock::now();
     double computed = 0;
     for (const model_layer& l : model_.layers) computed += l.forward;
     const int layers = static_cast<int>(model_.layers.size());
     for (int l = layers - 1; l >= 0; --l) {
         computed += model_.layers[static_cast<std::size_t>(l)].backward;
-        wait_until(after(begin, computed));
+        wait_until(begin + std::chrono::duration_cast<clock::duration>(std::chrono::duration<double>(computed)));
         if (what_.overlap) reducer_->ready(l);
     }
     for (int l = layers - 1; l >= 0 && !what_.overlap; --l) reducer_->ready(l);

@@ -83,8 +83,7 @@ public:
     /// Sets recv[i] to the reduction of send[i] over all ranks. Both buffers have the same count.
     template <element_buffer S, mutable_buffer_like<S> R>
     void allreduce(S&& send, R&& recv, reduction op = reduce_op::sum) {
-        expect_equal("allreduce", count_of(send), count_of(recv));
-        allreduce(at(send), at(recv), count_of(send), type_of<S>(), op);
+        run("allreduce", [&] { return allreduce_async(send, recv, op); });
     }
     /// Starts the same.
     template <element_buffer S, mutable_buffer_like<S> R>
@@ -110,8 +109,7 @@ public:
     /// size() * n elements: block r is for rank r.
     template <element_buffer S, mutable_buffer_like<S> R>
     void reduce_scatter(S&& send, R&& recv, reduction op = reduce_op::sum) {
-        expect_blocks("reduce_scatter", count_of(send), count_of(recv), {"send", "recv"});
-        reduce_scatter(at(send), at(recv), count_of(recv), type_of<S>(), op);
+        run("reduce_scatter", [&] { return reduce_scatter_async(send, recv, op); });
     }
     /// Starts the same.
     template <element_buffer S, mutable_buffer_like<S> R>
@@ -123,8 +121,7 @@ public:
     /// counts[rank()] elements. `counts` has size() numbers, the same on every rank, and is read before this returns.
     template <element_buffer S, mutable_buffer_like<S> R>
     void reduce_scatter(S&& send, R&& recv, std::span<const std::int64_t> counts, reduction op = reduce_op::sum) {
-        expect_blocks("reduce_scatter", counts, count_of(send), count_of(recv));
-        reduce_scatter(at(send), at(recv), counts, type_of<S>(), op);
+        run("reduce_scatter", [&] { return reduce_scatter_async(send, recv, counts, op); });
     }
     /// Starts the same.
     template <element_buffer S, mutable_buffer_like<S> R>
@@ -154,8 +151,7 @@ public:
     /// elements may be bytes (char, unsigned char, std::byte).
     template <data_buffer S, mutable_buffer_like<S> R>
     void allgather(S&& send, R&& recv) {
-        expect_blocks("allgather", count_of(recv), count_of(send), {"recv", "send"});
-        allgather(at(send), at(recv), count_of(send), type_of<S>());
+        run("allgather", [&] { return allgather_async(send, recv); });
     }
     /// Starts the same.
     template <data_buffer S, mutable_buffer_like<S> R>
@@ -167,8 +163,7 @@ public:
     /// counts[rank()] elements. `counts` has size() numbers, the same on every rank, and is read before this returns.
     template <data_buffer S, mutable_buffer_like<S> R>
     void allgather(S&& send, R&& recv, std::span<const std::int64_t> counts) {
-        expect_blocks("allgather", counts, count_of(recv), count_of(send));
-        allgather(at(send), at(recv), counts, type_of<S>());
+        run("allgather", [&] { return allgather_async(send, recv, counts); });
     }
     /// Starts the same.
     template <data_buffer S, mutable_buffer_like<S> R>
@@ -222,8 +217,7 @@ public:
     template <data_buffer S, mutable_buffer_like<S> R>
     void alltoallv(S&& send, std::span<const std::int64_t> send_counts, R&& recv, std::span<std::int64_t> recv_counts,
                    std::int64_t most) {
-        expect_sum("alltoallv", send_counts, count_of(send));
-        alltoallv(at(send), send_counts, at(recv), count_of(recv), recv_counts, most, type_of<S>());
+        run("alltoallv", [&] { return alltoallv_async(send, send_counts, recv, recv_counts, most); });
     }
     /// Starts the same. send_counts are read before this returns; recv and recv_counts belong to the call. Calls that
     /// are started after it begin once the lengths of its blocks are known. The request throws what is said above.
@@ -250,8 +244,7 @@ public:
     /// recv. The elements may be bytes (char, unsigned char, std::byte).
     template <data_buffer S, mutable_buffer_like<S> R>
     void gather(S&& send, R&& recv, int root) {
-        if (rank() == root) expect_blocks("gather", count_of(recv), count_of(send), {"recv", "send"});
-        gather(at(send), at(recv), count_of(send), type_of<S>(), root);
+        run("gather", [&] { return gather_async(send, recv, root); });
     }
     /// Starts the same.
     template <data_buffer S, mutable_buffer_like<S> R>
@@ -304,8 +297,7 @@ public:
     /// block of send. The elements may be bytes (char, unsigned char, std::byte).
     template <data_buffer S, mutable_buffer_like<S> R>
     void scatter(S&& send, R&& recv, int root) {
-        if (rank() == root) expect_blocks("scatter", count_of(send), count_of(recv), {"send", "recv"});
-        scatter(at(send), at(recv), count_of(recv), type_of<S>(), root);
+        run("scatter", [&] { return scatter_async(send, recv, root); });
     }
     /// Starts the same.
     template <data_buffer S, mutable_buffer_like<S> R>
@@ -383,8 +375,7 @@ public:
     /// other ranks it is not used, and may be empty and overlap send.
     template <element_buffer S, mutable_buffer_like<S> R>
     void reduce(S&& send, R&& recv, int root, reduction op = reduce_op::sum) {
-        if (rank() == root) expect_equal("reduce", count_of(send), count_of(recv));
-        reduce(at(send), at(recv), count_of(send), type_of<S>(), root, op);
+        run("reduce", [&] { return reduce_async(send, recv, root, op); });
     }
     /// Starts the same.
     template <element_buffer S, mutable_buffer_like<S> R>

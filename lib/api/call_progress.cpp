@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -77,10 +76,6 @@ void call_progress::conclude(std::uint64_t call) {
     }
 }
 
-void call_progress::expect_begun(std::uint64_t call) {
-    if ((call & ticket_bit) != 0) with_.calls.expect_begun(call & ~ticket_bit);
-}
-
 bool call_progress::test(std::uint64_t call) {
     auto held = hold();
     const at_end then_call_back([&] { call_back(held); });
@@ -116,11 +111,6 @@ void call_progress::finish(driver::lock& held, std::uint64_t call) {
         if (w.should_yield(progress(), with_.net.spin_limit())) wait_a_moment();
         call_back(held);
     }
-}
-
-void call_progress::wait_a_moment() {
-    look_around();
-    with_.net.idle();
 }
 
 void call_progress::then(std::uint64_t call, callback f) {
@@ -170,19 +160,6 @@ bool call_progress::progress() {
     return moved;
 }
 
-// Does everything but beginning calls.
-bool call_progress::step() {
-    const bool moved = move_along();
-    if (with_.net.fault()) with_.failure.latch([&] { check_fault(with_.net); });
-    return moved;
-}
-
-void call_progress::begun() {
-    do step();
-    while (with_.running.beginning());
-    wake();
-}
-
 // A message that is complete at once, and is not copied, needs no progress, which asks the network.
 request call_progress::message_begun(std::uint64_t message) {
     if (!with_.control.messages.operations().done(message) || !with_.control.messages.sent()) {
@@ -192,11 +169,6 @@ request call_progress::message_begun(std::uint64_t message) {
     return request_access::make(*this, message | message_bit);
 }
 
-void call_progress::look_around() {
-    with_.failure.latch([&] { monitor_.look_around(); });
-}
-
-// Copied messages that have not left yet are part of sends that are complete. Others' must not wait for this rank.
 void call_progress::deliver_copies() noexcept {
     if (with_.failure.is_broken()) return;
     try {
@@ -212,10 +184,6 @@ void call_progress::deliver_copies() noexcept {
     } catch (...) {
         // There is nobody to tell.
     }
-}
-
-bool call_progress::is_quiet() const noexcept {
-    return with_.running.idle() && with_.control.messages.operations().empty() && with_.calls.queue().none_waits();
 }
 
 }  // namespace terrace::detail

@@ -10,7 +10,6 @@
 #include "api/wait_monitor.hpp"
 #include "calls/call_admission.hpp"
 #include "calls/calls_in_flight.hpp"
-#include "control/control_plane.hpp"
 
 namespace terrace::detail {
 
@@ -47,7 +46,11 @@ public:
     request message_begun(std::uint64_t message);
     /// Makes as much progress as a call that has been issued needs no other rank for: its caller may do something else
     /// for a long time.
-    void begun();
+    void begun() {
+        do step();
+        while (with_.running.beginning());
+        wake();
+    }
     /// Moves calls along until it is true. The caller holds the lock throughout, so that no other thread begins a call.
     template <class Done>
     void drive_until(Done done) {
@@ -61,21 +64,36 @@ public:
     /// What a rank does while calls are compared: wait_monitor::watch.
     void watch() { monitor_.watch(); }
     /// True if nothing is in flight or waits.
-    bool is_quiet() const noexcept;
+    bool is_quiet() const noexcept {
+        return with_.running.idle() && with_.control.messages.operations().empty() && with_.calls.queue().none_waits();
+    }
     /// Lets copied messages leave that are part of sends that are complete. Others' need not wait for this rank.
     void deliver_copies() noexcept;
 
 private:
     bool done(std::uint64_t call) const noexcept;
-    void expect_begun(std::uint64_t call);
+    void expect_begun(std::uint64_t call) {
+        constexpr std::uint64_t bit = call_admission::ticket_bit;
+        if ((call & bit) != 0) with_.calls.expect_begun(call & ~bit);
+    }
     void conclude(std::uint64_t call);
     void finish(driver::lock& held, std::uint64_t call);
     void call_back(driver::lock& held);
     std::exception_ptr error_of(std::uint64_t call);
     bool progress();
-    bool step();
-    void look_around();
-    void wait_a_moment();
+    // Does everything but beginning calls.
+    bool step() {
+        const bool moved = move_along();
+        if (with_.net.fault()) with_.failure.latch([&] { check_fault(with_.net); });
+        return moved;
+    }
+    void look_around() {
+        with_.failure.latch([&] { monitor_.look_around(); });
+    }
+    void wait_a_moment() {
+        look_around();
+        with_.net.idle();
+    }
 
     struct continuation {
         std::uint64_t call;

@@ -32,11 +32,6 @@ rank_statistics call_reports::counted_in_job(engine& calls) const {
             links_ ? links_->changes() : std::vector<changed_plan>{}};
 }
 
-void call_reports::write_statistics(engine& calls) const {
-    if (!options_.statistics_directory.empty())
-        detail::write_statistics(options_.statistics_directory, counted_in_job(calls));
-}
-
 void call_reports::write_metrics(engine& calls, bool ends) const {
     if (!options_.metrics_file.empty()) renew_metrics(options_.metrics_file, counted_in_job(calls), ends);
 }

@@ -25,7 +25,7 @@ public:
     void begin(control_plane& control, int plan_rank);
     /// Sends and reads what ranks tell one another of links.
     void look_at_links(engine& calls) {
-        if (links_) links_->look([&] { return counted(calls); });
+        if (links_ && links_->has_new_window()) links_->judge(counted(calls));
     }
     /// Collective.
     void end_links() {
@@ -38,7 +38,10 @@ public:
     statistics counted(engine& calls) const { return count(calls, ranks_.callers); }
     /// Returns the same with ranks of the whole job, and what tells this rank from others.
     rank_statistics counted_in_job(engine& calls) const;
-    void write_statistics(engine& calls) const;
+    void write_statistics(engine& calls) const {
+        if (!options_.statistics_directory.empty())
+            detail::write_statistics(options_.statistics_directory, counted_in_job(calls));
+    }
     /// @param ends the communicator ends
     void write_metrics(engine& calls, bool ends) const;
     /// Writes all files of a communicator that ends. @param failed its calls say nothing for a profile

@@ -8,7 +8,6 @@
 
 #include "api/creation/connect.hpp"
 #include "api/plan_follower.hpp"
-#include "base/element_types.hpp"
 #include "base/index.hpp"
 #include "base/keep_for_ever.hpp"
 #include "base/units.hpp"
@@ -107,10 +106,9 @@ communicator_core::communicator_core(planned_ranks with, options o, std::optiona
     const binding bound{data_of(plan_), net_->rank(), ranks_.callers, options_.reproducible, options_.rounds_on_wire};
     calls_ = std::make_unique<call_admission>(call_admission::parts{
         .runs = {bound, *net_, *running_, reports_.events(), control_->call_order, control_->plan_change, failure_,
-                 options_},
+                 options_, [this] { progress_->begun(); }},
         .times = reports_.times(),
         .requests = [this](std::uint64_t call) { return request_access::make(*progress_, call); },
-        .begun = [this] { progress_->begun(); },
         .wake = [this] { progress_->wake(); },
         .empty_queue = [this] { progress_->drive_until([&] { return calls_->queue().none_waits(); }); }});
     // Calls on the device are ended first, before the caller frees the memory that they work on.
@@ -143,46 +141,12 @@ communicator_core::~communicator_core() {
     or_warn(options_, "", [&] { reports_.write_last(*running_, failure_.is_broken()); });
 }
 
-request communicator_core::start(const full_call& c) {
-    const auto held = hold();
-    calls_->expect_unbroken(name_of(c.shape));
-    return calls_->start(c);
-}
-
-request communicator_core::start(const uneven_blocks& b) {
-    const auto held = hold();
-    calls_->expect_unbroken(name_of(b));
-    return calls_->start(b);
-}
-
-void communicator_core::group_start(std::optional<std::uint64_t> number) {
-    const auto held = hold();
-    calls_->expect_unbroken("group_start");
-    calls_->groups().start(number);
-}
-
-void communicator_core::group_end() {
-    const auto held = hold();
-    calls_->group_end();
-}
-
-void communicator_core::expect_no_group(std::string_view call) {
-    const auto held = hold();
-    calls_->expect_no_group(call);
-}
-
 // Other ranks may wait for these calls.
 void communicator_core::end_calls_for(const std::string& what) {
     calls_->expect_unbroken(what);
     progress_->drive_until([&] { return calls_->queue().none_waits(); });
     failure_.latch([&] { control_->call_order.meet(what); });
     progress_->drive_until([&] { return running_->idle(); });
-}
-
-// Without the lock: a thread that waits for a call may hold it, and sees the mark.
-void communicator_core::abort(const char* why) noexcept {
-    failure_.give_up(why);
-    if (calls_->device()) calls_->device()->abandon();
 }
 
 void communicator_core::set_timeout(std::chrono::duration<double> timeout) {

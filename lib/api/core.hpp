@@ -32,25 +32,46 @@ public:
 
     /// Starts a call, whose buffers may be on the host or on the device.
     /// @returns a request that is complete if the call is complete already
-    request start(const full_call& c);
+    request start(const full_call& c) {
+        const auto held = hold();
+        calls_->expect_unbroken(name_of(c.shape));
+        return calls_->start(c);
+    }
     /// Starts an alltoallv, gatherv or scatterv.
-    request start(const uneven_blocks& b);
+    request start(const uneven_blocks& b) {
+        const auto held = hold();
+        calls_->expect_unbroken(name_of(b));
+        return calls_->start(b);
+    }
     /// Starts a message. @param rank, source in the caller's numbering
     request send(const void* from, std::int64_t count, element_type type, int rank, int tag);
     request recv(void* to, std::int64_t count, element_type type, int source, int tag, received* result);
     /// Collects the host's calls that this thread starts until the matching group_end(), which starts them.
     /// @param number in the order of which groups begin
-    void group_start(std::optional<std::uint64_t> number = {});
-    void group_end();
+    void group_start(std::optional<std::uint64_t> number = {}) {
+        const auto held = hold();
+        calls_->expect_unbroken("group_start");
+        calls_->groups().start(number);
+    }
+    void group_end() {
+        const auto held = hold();
+        calls_->group_end();
+    }
 
     /// @throws usage_error if the caller has a group open
-    void expect_no_group(std::string_view call);
+    void expect_no_group(std::string_view call) {
+        const auto held = hold();
+        calls_->expect_no_group(call);
+    }
     /// Completes all calls before a collective operation that does not move calls along. The caller holds the lock.
     void end_calls_for(const std::string& what);
     /// Ends its calls on this rank, and breaks it, so that destroying it waits for nobody. Any thread, without the
     /// lock.
     /// @param why what calls throw; a literal
-    void abort(const char* why) noexcept;
+    void abort(const char* why) noexcept {
+        failure_.give_up(why);  // without the lock: a thread that waits for a call may hold it, and sees the mark
+        if (calls_->device()) calls_->device()->abandon();
+    }
     void set_timeout(std::chrono::duration<double> timeout);
     std::string transports() const;
 

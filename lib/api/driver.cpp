@@ -6,22 +6,11 @@
 
 namespace terrace::detail {
 
-namespace {
-
-// Tries before a thread sleeps until it gets the lock: a step takes less than that as a rule.
-constexpr int tries = 16;
-
-}  // namespace
-
 driver::driver(std::optional<int> core, work w)
     : core_(core), work_(std::move(w)), thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
-void driver::stop() {
-    thread_.request_stop();
-    thread_.join();
-}
-
 driver::lock driver::hold() {
+    constexpr int tries = 16;  // before a thread sleeps until it gets the lock: a step takes less than that as a rule
     lock held(one_lock_, std::defer_lock);
     if (wanted_ == 0 && held.try_lock()) return held;
     ++wanted_;
@@ -29,10 +18,6 @@ driver::lock driver::hold() {
     if (!held) held.lock();
     --wanted_;
     return held;
-}
-
-void driver::wake() {
-    if (!drives_ && is_needed()) there_.notify_one();
 }
 
 bool driver::sleep_until(lock& held, const std::function<bool()>& holds) {
@@ -47,24 +32,18 @@ bool driver::sleep_until(lock& held, const std::function<bool()>& holds) {
     return true;
 }
 
-void driver::wake_sleepers() {
-    std::erase_if(sleepers_, [](sleeper* s) {
-        if (!s->holds()) return false;
-        s->up = 1;
-        s->up.notify_one();
-        return true;
-    });
-}
-
-bool driver::is_needed() { return drives_ = !sleepers_.empty() || work_.there(); }
-
 void driver::run(const std::stop_token& stop) {
     if (core_) bind_thread_to_core_from_end(*core_);
     lock held(one_lock_);
     self_ = std::this_thread::get_id();
     while (!stop.stop_requested() && there_.wait(held, stop, [this] { return is_needed(); })) {
         const bool moved = work_.step(held);
-        wake_sleepers();
+        std::erase_if(sleepers_, [](sleeper* s) {
+            if (!s->holds()) return false;
+            s->up = 1;
+            s->up.notify_one();
+            return true;
+        });
         held.unlock();
         // A lock is not fair: who has just let it go would have it again.
         do {

@@ -31,12 +31,17 @@ public:
     /// takes over under contention alone.   @throws std::system_error if there cannot be a thread
     driver(std::optional<int> core, work w);
     /// Ends the thread. Others may use the driver until this returns.
-    void stop();
+    void stop() {
+        thread_.request_stop();
+        thread_.join();
+    }
 
     /// Waits for the lock.
     lock hold();
     /// Says that there may be work though nobody sleeps. The lock must be held.
-    void wake();
+    void wake() {
+        if (!drives_ && is_needed()) there_.notify_one();
+    }
     /// Sleeps until `holds`, if the thread moves calls along, or another one wants the lock. Else returns false at
     /// once: the caller moves calls along. @param holds asked by the thread, with the lock held
     bool sleep_until(lock& held, const std::function<bool()>& holds);
@@ -48,8 +53,7 @@ private:
     };
 
     void run(const std::stop_token& stop);
-    bool is_needed();
-    void wake_sleepers();
+    bool is_needed() { return drives_ = !sleepers_.empty() || work_.there(); }
 
     const std::optional<int> core_;
     work work_;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdio>
 #include <iterator>
 #include <limits>
@@ -13,6 +12,7 @@
 #include <terrace/error.hpp>
 
 #include "base/find_name.hpp"
+#include "base/text_parts.hpp"
 #include "base/units.hpp"
 
 namespace terrace::detail {
@@ -35,11 +35,9 @@ constexpr std::array<std::string_view, 2> placement_names{"by-node", "anywhere"}
 // Reads a whole number, or one of floats, from `least` to `most`.
 template <class Number>
 bool read_number(std::string_view value, Number& to, Number least, Number most = std::numeric_limits<Number>::max()) {
-    Number number = 0;
-    const auto [end, problem] = std::from_chars(value.data(), value.data() + value.size(), number);
-    if (problem != std::errc{} || end != value.data() + value.size() || !(number >= least && number <= most))
-        return false;
-    to = number;
+    const std::optional<Number> number = as_number<Number>(value);
+    if (!number || !(*number >= least && *number <= most)) return false;
+    to = *number;
     return true;
 }
 
@@ -199,10 +197,7 @@ plan load_plan(const options& o) {
 // and MPICH: a program of Open MPI that MPICH has started says of itself that it is rank 0 of 1.
 launch launch_of(std::span<const std::string> environment) noexcept {
     const auto number = [&](std::string_view name) {
-        const std::string_view text = value_in(environment, name);
-        int n = 0;
-        std::from_chars(text.data(), text.data() + text.size(), n);
-        return n;
+        return leading_number<int>(value_in(environment, name)).value_or(0);
     };
     const launch open{number("OMPI_COMM_WORLD_SIZE"), number("OMPI_COMM_WORLD_RANK")};
     const launch hydra{number("PMI_SIZE"), number("PMI_RANK")};

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <ctime>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -19,12 +18,6 @@ constexpr std::chrono::seconds until_begin(1);  // shorter lives are not worth i
 constexpr std::chrono::seconds patience(1);     // with ranks that end
 constexpr std::uint32_t windows_of_both = 4;    // messages of both plans are under way for a while
 constexpr std::size_t kept_windows = 240;       // a minute
-
-std::vector<slow_links::direction> directions_of(const link_rows& rows) {
-    std::vector<slow_links::direction> all;
-    for (int link = 0; link < rows.links(); ++link) all.push_back({rows.row_of(link), link ^ 1, rows.rate(link)});
-    return all;
-}
 
 std::string clock_text(std::chrono::duration<double> ago) {
     const std::time_t then = std::time(nullptr) - static_cast<std::time_t>(ago.count());
@@ -69,7 +62,9 @@ void link_watch::begin() {
         });
         return links;
     };
-    links_ = std::make_unique<slow_links>(directions_of(rows_), path, control_.link_report.every());
+    std::vector<slow_links::direction> all;
+    for (int link = 0; link < rows_.links(); ++link) all.push_back({rows_.row_of(link), link ^ 1, rows_.rate(link)});
+    links_ = std::make_unique<slow_links>(std::move(all), path, control_.link_report.every());
     control_.link_report.begin([this](std::uint32_t window, int rank, int peer, bool sends, const message_sample& s) {
         links_->add(window, sends ? rank : peer, sends ? peer : rank, sends, s);
     });

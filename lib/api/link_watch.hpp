@@ -26,11 +26,10 @@ public:
     link_watch(control_plane& control, recorder& events, const plan_data& p, const options& o,
                const rank_numbers& ranks, int rank);
 
-    /// Call this again and again while a rank waits. @param counted returns what calls took so far on this rank
-    template <class Counted>
-    void look(Counted counted) {
-        if (has_new_window()) judge(counted());
-    }
+    /// Call this again and again while a rank waits. Returns true if there is something to judge.
+    bool has_new_window();
+    /// Judges links. @param s what calls took so far on this rank
+    void judge(const statistics& s);
     /// Returns when and why calls changed to another plan so far.
     std::vector<changed_plan> changes() const { return follower_ ? follower_->done() : std::vector<changed_plan>{}; }
     /// Ends the messages between ranks about this: waits a moment for them. Collective.
@@ -43,9 +42,7 @@ private:
         double calls = 0, seconds = 0;
     };
 
-    bool has_new_window();
     void begin();
-    void judge(const statistics& s);
     std::string text_of(const slow_links::finding& f) const;
     std::string name_of(int link) const;
     std::string cost(const slow_links::finding& f) const;

@@ -75,8 +75,10 @@ hierarchy plan_follower::machine(const link_rows& rows) const {
 
 bool plan_follower::look(const link_rows& rows, const statistics& so_far, bool hurry) {
     changes_.look();
-    if (making_.text.valid() && making_.text.wait_for(std::chrono::seconds(0)) != std::future_status::timeout)
-        take_plan();
+    if (making_.text.valid() && making_.text.wait_for(std::chrono::seconds(0)) != std::future_status::timeout) {
+        std::string& text = plans_[making_.slow] = plan_.text;
+        or_warn(options_, "no plan is made for the slow link: ", [&] { text = making_.text.get(); });
+    }
     if (!changes_.is_idle()) return !trial_.is_on;
     const auto now = clock::now();
     if (running_.slow != proposed_) {
@@ -127,11 +129,6 @@ void plan_follower::make_plan(const link_rows& rows, const statistics& so_far) {
             fitted(replanned(plan_, h, all, options_.reproducible), plan_, most_lanes(plan_, options_));
         return p ? finished(std::move(*p)).text : plan_.text;
     });
-}
-
-void plan_follower::take_plan() {
-    std::string& text = plans_[making_.slow] = plan_.text;
-    or_warn(options_, "no plan is made for the slow link: ", [&] { text = making_.text.get(); });
 }
 
 }  // namespace terrace::detail

@@ -43,7 +43,6 @@ private:
 
     hierarchy machine(const link_rows& rows) const;
     void make_plan(const link_rows& rows, const statistics& so_far);
-    void take_plan();
     void change(const link_rows& rows, const statistics& so_far, const percents& to);
     const percents& wanted(clock::time_point now, bool hurry);
 

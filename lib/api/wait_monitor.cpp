@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <optional>
-#include <span>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -31,11 +29,6 @@ void ask(int) { ++asked_for; }
 
 wait_monitor::wait_monitor(const subject& of, const options& o) : of_(of), options_(o), dumps_seen_(asked_for) {
     if (!options_.dump_file.empty()) answer_signal(SIGUSR1, ask);
-}
-
-void wait_monitor::look_around() {
-    if (of_.control.call_order.listens()) of_.control.call_order.listen();
-    watch();
 }
 
 void wait_monitor::watch() {
@@ -73,11 +66,6 @@ void wait_monitor::tell_stamps() const {
             of_.control.call_order.tell(of_.running.stamp_of_oldest(), static_cast<int>(r));
 }
 
-int wait_monitor::end_of_chain() const {
-    const std::optional<int> last = of_.control.wait_report.end();
-    return last ? of_.ranks.callers[static_cast<std::size_t>(*last)] : -1;
-}
-
 waiting wait_monitor::waits() const {
     waiting all;
     of_.control.call_order.add_waits(all);
@@ -90,9 +78,7 @@ waiting wait_monitor::waits() const {
 
 void wait_monitor::look_for_failures() const {
     of_.control.router.receive();
-    const auto awaits = [this](int rank) {
-        return waits().ranks.contains(of_.ranks.callers[static_cast<std::size_t>(rank)]);
-    };
+    const auto awaits = [this](int rank) { return waits().ranks.contains(of_.ranks.callers[at(rank)]); };
     if (!of_.control.membership.look(awaits)) return;
     if (!options_.dump_file.empty()) dump();
     of_.control.membership.raise(waits().lines);

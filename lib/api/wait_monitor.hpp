@@ -1,6 +1,8 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -29,7 +31,10 @@ public:
 
     /// Call this again and again while a call waits. @throws usage_error if another rank has made a different call,
     /// and as watch()
-    void look_around();
+    void look_around() {
+        if (of_.control.call_order.listens()) of_.control.call_order.listen();
+        watch();
+    }
     /// Call this again and again while a call waits or calls are compared. @throws rank_failed_error once ranks have
     /// agreed on who has failed, and timeout_error after options::timeout, naming the ranks and operations that this
     /// rank waits for
@@ -37,7 +42,10 @@ public:
 
 private:
     waiting waits() const;
-    int end_of_chain() const;
+    int end_of_chain() const {
+        const std::optional<int> last = of_.control.wait_report.end();
+        return last ? of_.ranks.callers[static_cast<std::size_t>(*last)] : -1;
+    }
     void look_for_failures() const;
     void tell_stamps() const;
     [[noreturn]] void time_out() const;

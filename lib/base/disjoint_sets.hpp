@@ -1,7 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <numeric>
 #include <vector>
 
 #include "base/index.hpp"
@@ -11,7 +10,7 @@ namespace terrace::detail {
 /// Sets of the numbers 0 ... n - 1 that merge (union-find). The least member stands for each.
 class disjoint_sets {
 public:
-    explicit disjoint_sets(int n) : up_(at(n)) { std::iota(up_.begin(), up_.end(), 0); }
+    explicit disjoint_sets(int n) : up_(numbers_below(n)) {}
     int find(int i) {
         while (up_[at(i)] != i) i = up_[at(i)] = up_[at(up_[at(i)])];
         return i;

@@ -1,7 +1,6 @@
 #include "base/document.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <sstream>
 #include <unordered_set>
@@ -78,12 +77,8 @@ void check_indicators(std::string_view text, const std::string& file) {
 }
 
 std::string_view name_of(document::kind k) {
-    switch (k) {
-        case document::kind::scalar: return "a single value";
-        case document::kind::sequence: return "a list";
-        case document::kind::map: return "a map";
-    }
-    return "";
+    constexpr std::string_view kind_names[] = {"a single value", "a list", "a map"};
+    return kind_names[static_cast<std::size_t>(k)];
 }
 
 }  // namespace
@@ -227,10 +222,6 @@ private:
     std::size_t values = 0;
 };
 
-document document::read_file(const std::filesystem::path& file) {
-    return parse(read_text(file, max_bytes), file.string());
-}
-
 document document::parse(std::string_view text, const std::string& file_name) {
     if (text.size() > max_bytes)
         throw input_error(file_name, 0, 0, fmt::format("larger than {}", format_bytes(max_bytes)));
@@ -256,7 +247,7 @@ std::int64_t document::integer(std::int64_t low, std::int64_t high) const {
 
 double document::bandwidth() const {
     const auto rate = parse_bandwidth(text());
-    if (!rate || !std::isfinite(*rate))
+    if (!rate)
         fail(fmt::format(
             "\"{}\" is not a bandwidth; write a positive number and a unit as in \"10 GB/s\": B/s or bit/s, "
             "with k M G T or Ki Mi Gi Ti before it",

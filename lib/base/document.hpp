@@ -27,7 +27,9 @@ public:
     /// Parses one YAML document. @throws input_error on a missing or oversized (8 MiB) file, bytes that are not UTF-8,
     /// control characters, bad syntax, duplicate keys, empty values, anchors, aliases, tags, a second document, nesting
     /// deeper than 64, more than 500,000 values or as many indicators ([ , : ...)
-    static document read_file(const std::filesystem::path& file);
+    static document read_file(const std::filesystem::path& file) {
+        return parse(read_text(file, max_bytes), file.string());
+    }
     static document parse(std::string_view text, const std::string& file_name);
 
     document::kind what() const noexcept;

@@ -16,20 +16,13 @@ std::string located(const std::string& file, int line, int column, const std::st
     return line > 0 ? fmt::format("{}:{}:{}: {}", file, line, column, message) : fmt::format("{}: {}", file, message);
 }
 
-std::string_view words_for(failure how) {
-    switch (how) {
-        case failure::died: return "has died";
-        case failure::stopped: return "is stopped";
-        case failure::unreachable: break;
-    }
-    return "cannot be reached";
-}
-
 std::string described(const std::vector<failed_rank>& failed, const std::vector<std::string>& waits) {
     constexpr std::size_t most = 3;
+    constexpr std::string_view words[] = {"has died", "is stopped", "cannot be reached"};  // by failure
     std::vector<std::string> texts;
     for (const failed_rank& f : failed)
-        texts.push_back(fmt::format("rank {} on {} {} ({})", f.rank, f.host, words_for(f.how), f.noticed));
+        texts.push_back(
+            fmt::format("rank {} on {} {} ({})", f.rank, f.host, words[static_cast<std::size_t>(f.how)], f.noticed));
     for (std::size_t i = 0; i < std::min(most, waits.size()); ++i) texts.push_back(waits[i]);
     if (waits.size() > most) texts.push_back(fmt::format("and {} more", waits.size() - most));
     return fmt::format("{}. End the job, or go on without them by shrink()", fmt::join(texts, "; "));

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdint>
 #include <optional>
 
@@ -13,6 +12,7 @@
 #include <terrace/error.hpp>
 
 #include "base/letters.hpp"
+#include "base/text_parts.hpp"
 
 namespace terrace::detail {
 
@@ -23,6 +23,9 @@ bool in_name(char c) { return is_digit(c) || is_letter(c) || c == '-' || c == '_
 constexpr std::size_t max_digits = 9;
 constexpr std::size_t max_name = 255;
 constexpr std::size_t max_text = 16 << 20;
+
+// Returns the number that some digits are, at most max_digits of them.
+std::int64_t value_of(std::string_view digits) { return as_number<std::int64_t>(digits).value_or(0); }
 
 class expander {
 public:
@@ -39,9 +42,8 @@ public:
 private:
     [[noreturn]] void fail(std::string_view what) const {
         constexpr std::size_t shown = 60;
-        const std::string text =
-            list_.size() > shown ? fmt::format("{}...", list_.substr(0, shown)) : std::string(list_);
-        throw usage_error(fmt::format("host list \"{}\": {}; write names and ranges as in tux[0-3,7]", text, what));
+        throw usage_error(fmt::format("host list \"{}{}\": {}; write names and ranges as in tux[0-3,7]",
+                                      list_.substr(0, shown), list_.size() > shown ? "..." : "", what));
     }
     char next() const { return at_ < list_.size() ? list_[at_] : '\0'; }
     void expect(char c) {
@@ -87,7 +89,7 @@ private:
                 ++at_;
                 high = digits();
             }
-            const std::int64_t first = value(low), last = value(high);
+            const std::int64_t first = value_of(low), last = value_of(high);
             if (last < first) fail(fmt::format("range {}-{} runs backwards", low, high));
             if (static_cast<std::uint64_t>(last - first) >= most_ - std::min(most_, numbers.size()))
                 fail(fmt::format("more than {} names", most_));
@@ -103,11 +105,6 @@ private:
         if (at_ == start) fail(fmt::format("a number expected at character {}", at_ + 1));
         if (at_ - start > max_digits) fail(fmt::format("a number of more than {} digits", max_digits));
         return list_.substr(start, at_ - start);
-    }
-    static std::int64_t value(std::string_view digits) {
-        std::int64_t number = 0;
-        std::from_chars(digits.data(), digits.data() + digits.size(), number);
-        return number;
     }
 
     std::string_view list_;
@@ -142,13 +139,6 @@ std::string some(std::span<const std::string> hosts) {
     return all.size() <= most ? all : fmt::format("{} to {}", hosts.front(), hosts.back());
 }
 
-// The number after that of `n`, with as many digits.
-std::string successor(const numbered& n) {
-    std::int64_t value = 0;
-    std::from_chars(n.digits.data(), n.digits.data() + n.digits.size(), value);
-    return fmt::format("{:0{}}", value + 1, n.digits.size());
-}
-
 }  // namespace
 
 std::string host_name() {
@@ -173,10 +163,11 @@ std::string fold_hosts(std::span<const std::string> names) {
             numbered last = *start;
             for (; i + 1 < names.size(); ++i, ++count) {
                 const auto next = parse(names[i + 1]);
+                const std::string successor = fmt::format("{:0{}}", value_of(last.digits) + 1, last.digits.size());
                 // A range from 0 on has numbers of one digit, one from 00 on of two.
                 const bool padded = start->digits.size() > 1 && start->digits.front() == '0';
-                if (!next || next->before != last.before || next->after != last.after ||
-                    next->digits != successor(last) || (padded && next->digits.size() != start->digits.size()))
+                if (!next || next->before != last.before || next->after != last.after || next->digits != successor ||
+                    (padded && next->digits.size() != start->digits.size()))
                     break;
                 last = *next;
             }

@@ -2,12 +2,20 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <numeric>
 #include <vector>
 
 namespace terrace::detail {
 
 /// A rank, level or other number that is never negative, as an index of the standard library's containers.
 constexpr std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+/// Returns 0 ... n - 1.
+inline std::vector<int> numbers_below(int n) {
+    std::vector<int> numbers(at(n));
+    std::iota(numbers.begin(), numbers.end(), 0);
+    return numbers;
+}
 
 /// Returns where a number stands first in a list; the length of the list if it does not.
 inline int position_of(int number, const std::vector<int>& list) {

@@ -12,13 +12,6 @@ namespace terrace::detail {
 
 namespace {
 
-std::pair<int, int> line_and_column(std::string_view text, std::size_t offset) {
-    const std::string_view before = text.substr(0, offset);
-    const std::size_t line_start = before.rfind('\n') + 1;  // npos + 1 == 0: the first line
-    return {static_cast<int>(std::count(before.begin(), before.end(), '\n')) + 1,
-            static_cast<int>(offset - line_start) + 1};
-}
-
 // Bytes of the UTF-8 character that `text` begins with; 0 if it is none.
 std::size_t utf8_length(std::string_view text) {
     const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
@@ -55,9 +48,10 @@ void check_text(std::string_view text, const std::string& file) {
             i += length;
             continue;
         }
-        const auto [line, column] = line_and_column(text, i);
+        const std::string_view before = text.substr(0, i);
+        const std::size_t line_start = before.rfind('\n') + 1;  // npos + 1 == 0: the first line
         throw input_error(
-            file, line, column,
+            file, static_cast<int>(std::ranges::count(before, '\n')) + 1, static_cast<int>(i - line_start) + 1,
             fmt::format("byte 0x{:02x} is {}; save the file as plain UTF-8 text", static_cast<unsigned char>(text[i]),
                         length == 0 ? "not UTF-8" : "a control character"));
     }

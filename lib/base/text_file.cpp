@@ -116,12 +116,9 @@ public:
         if (!path_.empty()) ::unlink(path_.c_str());
     }
 
-    void write(std::string_view content) {
-        if (!write_whole(file_.get(), content)) fail_with_errno(target_, "cannot be written");
-    }
-
-    void move_to_target() {
-        const bool is_stored = uninterrupted([&] { return ::fsync(file_.get()); }) == 0;
+    void move_to_target_with(std::string_view content) {
+        const bool is_stored =
+            write_whole(file_.get(), content) && uninterrupted([&] { return ::fsync(file_.get()); }) == 0;
         if (!is_stored || !file_.close() || ::rename(path_.c_str(), target_.c_str()) != 0)
             fail_with_errno(target_, "cannot be written");
         path_.clear();
@@ -146,9 +143,7 @@ void write_atomically(const std::filesystem::path& file, std::string_view conten
         return;
     }
     // A symbolic link stays one: what it points to is replaced, or made.
-    temporary_file temporary(end_of_links(file));
-    temporary.write(content);
-    temporary.move_to_target();
+    temporary_file(end_of_links(file)).move_to_target_with(content);
 }
 
 }  // namespace terrace::detail

@@ -1,10 +1,11 @@
 #include "base/units.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 #include <fmt/format.h>
+
+#include "base/text_parts.hpp"
 
 namespace terrace::detail {
 
@@ -16,12 +17,11 @@ struct number_and_unit {
 };
 
 std::optional<number_and_unit> split(std::string_view text) {
-    double number = 0;
-    const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (failure != std::errc{} || !std::isfinite(number) || number < 0) return {};
-    std::string_view unit = text.substr(static_cast<std::size_t>(end - text.data()));
+    std::string_view unit;
+    const auto number = leading_number<double>(text, &unit);
+    if (!number || !std::isfinite(*number) || *number < 0) return {};
     while (unit.starts_with(' ')) unit.remove_prefix(1);
-    return number_and_unit{number, unit};
+    return number_and_unit{*number, unit};
 }
 
 // Takes the prefix off `unit` and returns its factor: K, M, G or T in either case, binary if an i follows.
@@ -55,10 +55,8 @@ std::optional<double> parse_bandwidth(std::string_view text) {
 std::optional<double> parse_duration(std::string_view text) {
     const auto parsed = split(text);
     if (!parsed) return {};
-    if (parsed->unit == "ns") return parsed->number / 1e9;
-    if (parsed->unit == "us") return parsed->number / 1e6;
-    if (parsed->unit == "ms") return parsed->number / 1e3;
-    if (parsed->unit == "s") return parsed->number;
+    for (const auto& [unit, in_a_second] : {std::pair{"ns", 1e9}, {"us", 1e6}, {"ms", 1e3}, {"s", 1.0}})
+        if (parsed->unit == unit) return parsed->number / in_a_second;
     return {};
 }
 

@@ -2,9 +2,9 @@
 #include <exception>
 #include <iterator>
 #include <map>
-#include <memory>
 #include <span>
 
+#include "base/element_types.hpp"
 #include "c_api/handles.hpp"
 
 using terrace::element_type;
@@ -13,15 +13,7 @@ using namespace terrace::detail;
 
 namespace {
 
-constexpr const char* type_names[] = {
-#define TERRACE_ELEMENT_TYPE(name, element, accumulator, mpi, nccl) #name,
-#include <terrace/element_types.def>
-};
-constexpr const char* op_names[] = {
-#define TERRACE_REDUCE_OP(name, kinds, mpi, nccl) #name,
-#include <terrace/reduce_ops.def>
-};
-constexpr int type_count = std::size(type_names), op_count = std::size(op_names);
+constexpr int type_count = std::size(all_element_types), op_count = std::size(all_reduce_ops);
 
 constexpr bool is_type(int type) { return type >= 0 && type < type_count; }
 constexpr bool is_op(int op) { return op >= 0 && op < op_count; }
@@ -65,12 +57,16 @@ void expect_no_group(const terrace_communicator& communicator) {
 
 }  // namespace terrace::detail
 
-const char* terrace_element_type_name(int type) { return is_type(type) ? type_names[type] : nullptr; }
+// Names are literals, which end in a zero.
+const char* terrace_element_type_name(int type) {
+    return is_type(type) ? to_string(static_cast<element_type>(type)).data() : nullptr;
+}
 size_t terrace_size_of(int type) { return is_type(type) ? size_of(static_cast<element_type>(type)) : 0; }
-const char* terrace_reduce_op_name(int op) { return is_op(op) ? op_names[op] : nullptr; }
+const char* terrace_reduce_op_name(int op) {
+    return is_op(op) ? to_string(static_cast<reduce_op>(op)).data() : nullptr;
+}
 int terrace_is_defined(int op, int type) {
-    return is_op(op) && is_type(type) && is_defined(static_cast<reduce_op>(op), static_cast<element_type>(type)) ? 1
-                                                                                                                 : 0;
+    return is_op(op) && is_type(type) && is_defined(static_cast<reduce_op>(op), static_cast<element_type>(type));
 }
 
 terrace_status terrace_test(terrace_request* request, int* complete) {
@@ -226,9 +222,7 @@ terrace_status terrace_allocate(terrace_communicator* communicator, size_t count
         terrace_window*& out = existing(made, "made");
         const std::size_t size = size_of(known(type));
         if (count > SIZE_MAX / size) throw terrace::memory_error(SIZE_MAX, "a window");
-        auto window = std::make_unique<terrace_window>();
-        window->of = existing(communicator, "communicator").of.allocate<std::byte>(count * size);
-        out = window.release();
+        out = new terrace_window{existing(communicator, "communicator").of.allocate<std::byte>(count * size)};
     });
 }
 void* terrace_window_data(const terrace_window* window) { return window->of.data(); }

@@ -1,5 +1,4 @@
 #include <chrono>
-#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <utility>
@@ -28,7 +27,7 @@ template <class Make>
 void hand_out(terrace_communicator** made, const char* name, Make make) {
     terrace_communicator*& out = existing(made, name);
     std::optional<terrace::communicator> comm = make();
-    out = comm ? std::make_unique<terrace_communicator>(terrace_communicator{std::move(*comm)}).release() : nullptr;
+    out = comm ? new terrace_communicator{std::move(*comm)} : nullptr;
 }
 
 // Calls create(options) or create(plan, options).
@@ -80,7 +79,7 @@ mpi_world world_of(const terrace_mpi_world& w) {
 terrace_status terrace_plan_load(const char* file, terrace_plan** made) {
     return guarded([&] {
         terrace_plan*& out = existing(made, "made");
-        out = std::make_unique<terrace_plan>(terrace_plan{terrace::plan::load(&existing(file, "file"))}).release();
+        out = new terrace_plan{terrace::plan::load(&existing(file, "file"))};
     });
 }
 

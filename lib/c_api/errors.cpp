@@ -1,7 +1,6 @@
 #include <exception>
 #include <iterator>
 #include <new>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -39,47 +38,35 @@ terrace_status keep(terrace_status status, const char* text) {
     return status;
 }
 
-terrace_status keep(const terrace::input_error& e) {
-    last().file = e.file();
-    last().source.file = last().file.c_str();
-    last().source.line = e.line();
-    last().source.column = e.column();
-    return keep(terrace_input_error, e.what());
-}
-
-terrace_status keep(const terrace::transport_error& e) {
-    last().library = e.library();
-    last().call = e.call();
-    last().source.library = last().library.c_str();
-    last().source.call = last().call.c_str();
-    last().source.code = e.code();
-    return keep(terrace_transport_error, e.what());
-}
-
-terrace_status keep(const terrace::rank_failed_error& e) {
-    last().failed = e.failed();
-    for (const terrace::failed_rank& f : last().failed)
-        last().failed_for_c.push_back({f.rank, f.host.c_str(), f.noticed.c_str()});
-    return keep(terrace_rank_failed_error, e.what());
-}
-
 terrace_status keep_current() {
     try {
         throw;
     } catch (const terrace::input_error& e) {
-        return keep(e);
+        last().file = e.file();
+        last().source.file = last().file.c_str();
+        last().source.line = e.line();
+        last().source.column = e.column();
+        return keep(terrace_input_error, e.what());
     } catch (const terrace::plan_error& e) {
         return keep(terrace_plan_error, e.what());
     } catch (const terrace::usage_error& e) {
         return keep(terrace_usage_error, e.what());
     } catch (const terrace::rank_failed_error& e) {
-        return keep(e);
+        last().failed = e.failed();
+        for (const terrace::failed_rank& f : last().failed)
+            last().failed_for_c.push_back({f.rank, f.host.c_str(), f.noticed.c_str()});
+        return keep(terrace_rank_failed_error, e.what());
     } catch (const terrace::partitioned_error& e) {
         return keep(terrace_partitioned_error, e.what());
     } catch (const terrace::timeout_error& e) {
         return keep(terrace_timeout_error, e.what());
     } catch (const terrace::transport_error& e) {
-        return keep(e);
+        last().library = e.library();
+        last().call = e.call();
+        last().source.library = last().library.c_str();
+        last().source.call = last().call.c_str();
+        last().source.code = e.code();
+        return keep(terrace_transport_error, e.what());
     } catch (const terrace::memory_error& e) {
         return keep(terrace_no_memory, e.what());
     } catch (const std::bad_alloc&) {

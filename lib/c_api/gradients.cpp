@@ -1,5 +1,4 @@
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <stdexcept>
 #include <vector>
@@ -19,7 +18,7 @@ struct terrace_gradients {
 namespace {
 
 template <class T>
-std::span<T> list(T* first, int count, const char* name) {
+std::span<T> list(T* first, std::int64_t count, const char* name) {
     if (count < 0) throw terrace::usage_error(fmt::format("{} has {} entries", name, count));
     return {count == 0 ? first : &existing(first, name), static_cast<std::size_t>(count)};
 }
@@ -77,12 +76,8 @@ terrace_status terrace_gradients_create(terrace_communicator* communicator,
         std::vector<terrace::element_type> types;
         for (const terrace::gradient_parameter& p : all) types.push_back(p.type);
         const terrace::gradient_options o = options != nullptr ? options_of(*options) : terrace::gradient_options{};
-        out = std::make_unique<terrace_gradients>(
-                  terrace_gradients{
-                      terrace::gradient_reducer(existing(communicator, "communicator").of, std::move(all), o),
-                      std::move(types),
-                      {}})
-                  .release();
+        out =
+            new terrace_gradients{{existing(communicator, "communicator").of, std::move(all), o}, std::move(types), {}};
     });
 }
 
@@ -123,8 +118,7 @@ terrace_status terrace_gradients_ready_rows(terrace_gradients* gradients, int pa
                                             int64_t count, const void* values, terrace_element_type type) {
     return with(gradients, [&](auto& reducer) {
         if (count < 0) throw terrace::usage_error(fmt::format("{} rows", count));
-        const std::span<const std::int64_t> numbers{count == 0 ? rows : &existing(rows, "rows"),
-                                                    static_cast<std::size_t>(count)};
+        const auto numbers = list(rows, count, "rows");
         reducer.ready(parameter, numbers, values, static_cast<std::size_t>(count * reducer.row(parameter)),
                       known(type));
     });

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <memory>
 #include <string>
 
 #include <fmt/format.h>
@@ -78,9 +77,7 @@ terrace_status make(terrace_communicator* communicator, terrace_request** reques
     return guarded([&] {
         terrace_communicator& c = existing(communicator, "communicator");
         if (request != nullptr) {
-            auto made = std::make_unique<terrace_request>();
-            made->of = start(c.of);
-            *request = made.release();
+            *request = new terrace_request{start(c.of)};
             return;
         }
         expect_no_group(c);

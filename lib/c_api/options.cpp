@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <memory>
 #include <span>
 #include <sstream>
 #include <string>
@@ -13,12 +12,6 @@
 using namespace terrace::detail;
 
 namespace {
-
-std::string variable_of(std::string_view name) {
-    std::string made = "TERRACE_";
-    for (const char c : name) made += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-    return made;
-}
 
 // What no variable of the environment sets, since the program knows it.
 bool set_threads(terrace::options& o, std::string_view value) {
@@ -38,7 +31,8 @@ constexpr std::array of_programs{
              set_world_ranks}};
 
 const variable* find_option(std::string_view name) {
-    const std::string wanted = variable_of(name);
+    std::string wanted = "TERRACE_";
+    for (const char c : name) wanted += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
     for (const std::span<const variable> all : {std::span<const variable>(of_programs), environment_variables()})
         if (const auto found = std::ranges::find(all, wanted, &variable::name); found != all.end()) return &*found;
     return nullptr;
@@ -59,13 +53,13 @@ void set_option(terrace::options& o, std::string_view name, const char* value) {
 }  // namespace
 
 terrace_status terrace_options_create(terrace_options** made) {
-    return guarded([&] { existing(made, "made") = std::make_unique<terrace_options>().release(); });
+    return guarded([&] { existing(made, "made") = new terrace_options{}; });
 }
 
 terrace_status terrace_options_from_environment(terrace_options** made) {
     return guarded([&] {
         terrace_options*& out = existing(made, "made");
-        out = std::make_unique<terrace_options>(terrace_options{terrace::options::from_environment()}).release();
+        out = new terrace_options{terrace::options::from_environment()};
     });
 }
 

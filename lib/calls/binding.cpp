@@ -30,10 +30,6 @@ std::string binding::objection_to_wire(const call_shape& call) const {
     return {};
 }
 
-bool is_straight(const rule& r) noexcept { return r.stages.size() == 1 && r.stages.front().how == mode::scatter; }
-
-const rule& binding::rule_of(const call_shape& call) const { return plan.choose(call.what, bytes_of(call)); }
-
 rule binding::rule_to_run(const call_shape& call) const {
     const rule& planned = rule_of(call);
     if (!call.has_own_lengths()) return planned;

@@ -12,7 +12,7 @@ namespace terrace::detail {
 
 /// True for a rule of an exchange by which each message is a block, or what a chunk has of it, on its way from the rank
 /// that gives it to the one that gets it.
-bool is_straight(const rule& r) noexcept;
+inline bool is_straight(const rule& r) noexcept { return r.stages.size() == 1 && r.stages[0].how == mode::scatter; }
 
 /// A rank of a communicator in its plan: which rule and which schedules a call has, the same for every executor.
 struct binding {
@@ -31,7 +31,7 @@ struct binding {
     /// Returns the elements of the vector, or of all blocks together.
     std::int64_t elements_of(const call_shape& call) const { return detail::elements_of(call, plan.machine.ranks()); }
     std::int64_t bytes_of(const call_shape& call) const { return detail::bytes_of(call, plan.machine.ranks()); }
-    const rule& rule_of(const call_shape& call) const;
+    const rule& rule_of(const call_shape& call) const { return plan.choose(call.what, bytes_of(call)); }
     /// Returns what the call runs by: the plan's rule. Blocks whose lengths are not agreed go straight to their ranks,
     /// skewed ones in one piece.
     rule rule_to_run(const call_shape& call) const;

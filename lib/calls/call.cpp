@@ -1,10 +1,7 @@
 #include "calls/call.hpp"
 
-#include <utility>
-
 #include <terrace/error.hpp>
 
-#include "base/keep_for_ever.hpp"
 #include "calls/call_runner.hpp"
 #include "calls/failure_state.hpp"
 #include "control/call_order/call_check.hpp"
@@ -58,25 +55,11 @@ bool call::step(call_runner& runner, call_check& check, failure_state& failure) 
     return true;
 }
 
-bool call::lets_next_begin() const noexcept {
-    return needs_no_step() || (state_ == call_state::running && left() == call_work::rest::an_end);
-}
-
-bool call::needs_no_step() const noexcept {
-    return state_ == call_state::done || state_ == call_state::failed ||
-           (state_ == call_state::running && left() == call_work::rest::nothing);
-}
-
 bool call::is_complete(const call_runner& runner) const noexcept {
     return needs_no_step() && (state_ != call_state::running || runner.done(number_));
 }
 
 // ---- the queue
-
-std::uint64_t call_queue::add(full_call c, std::unique_ptr<call_work> work, call_state s) {
-    entries_.push_back({call(std::move(c), std::move(work), s)});
-    return first_ + entries_.size() - 1;
-}
 
 void call_queue::begin_waiting() {
     while (!waiting_.empty()) {
@@ -106,12 +89,5 @@ std::exception_ptr call_queue::close(std::uint64_t ticket) {
     forget();
     return error;
 }
-
-void call_queue::forget() {
-    for (; !entries_.empty() && entries_.front().holders == 0 && entries_.front().what.needs_no_step(); ++first_)
-        entries_.pop_front();
-}
-
-void call_queue::keep_for_ever() { detail::keep_for_ever(std::exchange(entries_, {})); }
 
 }  // namespace terrace::detail

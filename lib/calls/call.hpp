@@ -5,8 +5,10 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
+#include "base/keep_for_ever.hpp"
 #include "control/call_order/signature.hpp"
 #include "executor/call_buffers.hpp"
 
@@ -74,9 +76,14 @@ public:
     /// @throws what breaks the communicator
     bool step(call_runner& runner, call_check& check, failure_state& failure);
     /// Returns true if the calls behind it may begin.
-    bool lets_next_begin() const noexcept;
+    bool lets_next_begin() const noexcept {
+        return needs_no_step() || (state_ == call_state::running && left() == call_work::rest::an_end);
+    }
     /// Returns true if nothing is left to do for it but what the engine does.
-    bool needs_no_step() const noexcept;
+    bool needs_no_step() const noexcept {
+        return state_ == call_state::done || state_ == call_state::failed ||
+               (state_ == call_state::running && left() == call_work::rest::nothing);
+    }
     /// Returns true if it is over.
     bool is_complete(const call_runner& runner) const noexcept;
     /// Returns why it has failed; null if it has not.
@@ -101,7 +108,10 @@ public:
         : runner_(runner), check_(check), failure_(failure) {}
 
     /// Adds a call, which begins once enqueue() has been called. Returns its ticket, from 1.
-    std::uint64_t add(full_call c, std::unique_ptr<call_work> work = {}, call_state s = call_state::queued);
+    std::uint64_t add(full_call c, std::unique_ptr<call_work> work = {}, call_state s = call_state::queued) {
+        entries_.push_back({call(std::move(c), std::move(work), s)});
+        return first_ + entries_.size() - 1;
+    }
     /// Lets one more request ask for the call: close() is called as often.
     void share(std::uint64_t ticket) noexcept { ++of(ticket).holders; }
     call& operator[](std::uint64_t ticket) noexcept { return of(ticket).what; }
@@ -123,7 +133,7 @@ public:
     /// Says that a request asks no more. Returns why the call has failed, or null.
     std::exception_ptr close(std::uint64_t ticket);
     /// Keeps all calls for the rest of the process: the network may still work on their memory.
-    void keep_for_ever();
+    void keep_for_ever() { detail::keep_for_ever(std::exchange(entries_, {})); }
 
 private:
     struct entry {
@@ -131,7 +141,10 @@ private:
         int holders = 1;  // requests
     };
     entry& of(std::uint64_t ticket) noexcept { return entries_[ticket - first_]; }
-    void forget();
+    void forget() {
+        for (; !entries_.empty() && entries_.front().holders == 0 && entries_.front().what.needs_no_step(); ++first_)
+            entries_.pop_front();
+    }
 
     call_runner& runner_;
     call_check& check_;

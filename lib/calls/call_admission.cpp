@@ -16,7 +16,7 @@ call_piece piece_of(const full_call& c) {
 
 call_admission::call_admission(const parts& with)
     : with_(with),
-      runner_(with.runs, with.begun),
+      runner_(with.runs),
       queue_(runner_, with.runs.call_order, with.runs.failure),
       groups_(with.runs.o.threads == options::threading::any) {}
 
@@ -40,19 +40,17 @@ request call_admission::start(const full_call& c) {
     const std::uint64_t signature = found != nullptr ? found->signature : signature_of(call);
     bool may_run = false;
     with_.runs.failure.latch([&] { may_run = is_next && with_.runs.call_order.start(c.shape, signature); });
-    if (!may_run) return start_later(c, is_next);
+    if (!may_run) {
+        const std::uint64_t ticket = queue_.add(c, {}, is_next ? call_state::comparing : call_state::queued);
+        queue_.enqueue(ticket);
+        with_.wake();
+        return request_for(ticket);
+    }
     if (with_.times) with_.times->begin();
     const std::uint64_t number = runner_.issue(call, b, factor, found);
     if (with_.times && !call.is_barrier && !row_of(call.what).has_root() && !call.has_own_lengths())
         with_.times->started(number, call.what, with_.runs.bound.bytes_of(call));
     return number == 0 ? request{} : with_.requests(number);
-}
-
-request call_admission::start_later(const full_call& c, bool is_compared) {
-    const std::uint64_t ticket = queue_.add(c, {}, is_compared ? call_state::comparing : call_state::queued);
-    queue_.enqueue(ticket);
-    with_.wake();
-    return request_for(ticket);
 }
 
 // Compares a call at once. One that is wrong in itself takes part as such. @throws its objection
@@ -101,12 +99,6 @@ void call_admission::group_end() {
     begin_in_order(calls);
 }
 
-void call_admission::begin_in_order(const std::vector<std::uint64_t>& calls) {
-    for (const std::uint64_t ticket : calls) queue_.enqueue(ticket);
-    queue_.begin_waiting();
-    with_.wake();
-}
-
 request call_admission::add_to_group(open_group& group, const full_call& c) {
     if (const std::uint64_t joined = join_group(group, c)) return request_for(joined);
     std::unique_ptr<joined_calls> work;
@@ -122,11 +114,6 @@ std::uint64_t call_admission::join_group(open_group& group, const full_call& c) 
     const std::uint64_t ticket = group.join(c.shape, piece_of(c), runner_.size());
     if (ticket != 0) queue_.share(ticket);
     return ticket;
-}
-
-void call_admission::expect_unbroken(std::string_view what) const {
-    with_.runs.failure.expect_none(what);
-    if (on_device_) on_device_->check();
 }
 
 void call_admission::expect_no_group(std::string_view call) {

@@ -26,7 +26,6 @@ public:
         call_runner::parts runs;
         call_times* times;                               ///< null: nobody asks
         std::function<request(std::uint64_t)> requests;  ///< makes a request of a call of the host
-        std::function<void()> begun;                     ///< is called whenever a call has been issued
         std::function<void()> wake;         ///< is called whenever there may be work that no caller waits for
         std::function<void()> empty_queue;  ///< moves calls along until none waits in the queue
     };
@@ -39,7 +38,10 @@ public:
     /// Ends the caller's group, and starts its calls.
     void group_end();
     /// @throws usage_error if the communicator is broken, and transport_error if its device has failed
-    void expect_unbroken(std::string_view what) const;
+    void expect_unbroken(std::string_view what) const {
+        with_.runs.failure.expect_none(what);
+        if (on_device_) on_device_->check();
+    }
     /// @throws usage_error if the caller has a group open
     void expect_no_group(std::string_view call);
     /// Ends the wait of a request whose call begins with group_end() alone. @throws usage_error
@@ -65,10 +67,13 @@ public:
 
 private:
     void meet(const call_shape& call, const std::string& objection);
-    request start_later(const full_call& c, bool is_compared);
     request add_to_group(open_group& group, const full_call& c);
     std::uint64_t join_group(open_group& group, const full_call& c);
-    void begin_in_order(const std::vector<std::uint64_t>& calls);
+    void begin_in_order(const std::vector<std::uint64_t>& calls) {
+        for (const std::uint64_t ticket : calls) queue_.enqueue(ticket);
+        queue_.begin_waiting();
+        with_.wake();
+    }
     request request_for(std::uint64_t ticket) const { return with_.requests(ticket | ticket_bit); }
 
     parts with_;

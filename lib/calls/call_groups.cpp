@@ -8,21 +8,10 @@
 
 #include <terrace/error.hpp>
 
-#include "base/element_types.hpp"
 #include "base/partition.hpp"
 #include "calls/call_runner.hpp"
 
 namespace terrace::detail {
-
-namespace {
-
-constexpr std::size_t usual_calls = 64;  // of a joined one: room for so many at once
-
-bool are_of_one_kind(const call_shape& a, const call_shape& b) {
-    return a.what == b.what && a.type == b.type && a.op == b.op && a.root == b.root && a.exact == b.exact;
-}
-
-}  // namespace
 
 // The factors of premul_sum may differ between ranks, so that ranks would join different calls.
 bool may_join(const call_shape& call, int ranks) {
@@ -31,15 +20,6 @@ bool may_join(const call_shape& call, int ranks) {
 }
 
 // ---- joined calls
-
-void joined_calls::add(const call_piece& part) {
-    if (parts_.size() == 1) parts_.reserve(usual_calls);
-    parts_.push_back(part);
-}
-
-std::uint64_t joined_calls::issue(call_runner& runner, const full_call& c) {
-    return parts_.size() > 1 ? begin_copied(runner, c.shape) : call_work::issue(runner, c);
-}
 
 // A call that carries others works on memory of its program, unless that takes pieces.
 std::uint64_t joined_calls::begin_copied(call_runner& runner, const call_shape& call) {
@@ -82,8 +62,11 @@ void joined_calls::for_each_block(int blocks, Copy copy) const {
 // ---- the calls of a group
 
 std::uint64_t open_group::join(const call_shape& call, const call_piece& part, int ranks) {
-    const auto same =
-        std::ranges::find_if(open_, [&](const open_start& o) { return are_of_one_kind(o.made->shape(), call); });
+    const auto same = std::ranges::find_if(open_, [&](const open_start& o) {
+        const call_shape& first = o.made->shape();
+        return first.what == call.what && first.type == call.type && first.op == call.op && first.root == call.root &&
+               first.exact == call.exact;
+    });
     if (same == open_.end() || !may_join(call, ranks)) return 0;
     const std::int64_t bytes = bytes_of(call, ranks);
     if (same->bytes + bytes > most_joined_bytes) {
@@ -96,17 +79,7 @@ std::uint64_t open_group::join(const call_shape& call, const call_piece& part, i
     return same->ticket;
 }
 
-void open_group::add(std::uint64_t ticket, call& made, joined_calls* work, int ranks) {
-    if (work != nullptr) open_.push_back({ticket, &made, work, bytes_of(made.shape(), ranks)});
-    list_.push_back(ticket);
-}
-
 // ---- groups
-
-open_group* call_groups::find_own() noexcept {
-    const auto found = open_.find(caller());
-    return found == open_.end() ? nullptr : &found->second;
-}
 
 void call_groups::start(std::optional<std::uint64_t> number) {
     if (number) {

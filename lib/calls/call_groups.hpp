@@ -24,9 +24,15 @@ bool may_join(const call_shape& call, int ranks);
 class joined_calls final : public call_work {
 public:
     explicit joined_calls(const call_piece& first) : parts_{first} {}
-    void add(const call_piece& part);
+    void add(const call_piece& part) {
+        constexpr std::size_t usual_calls = 64;  // of a joined one: room for so many at once
+        if (parts_.size() == 1) parts_.reserve(usual_calls);
+        parts_.push_back(part);
+    }
 
-    std::uint64_t issue(call_runner& runner, const full_call& c) override;
+    std::uint64_t issue(call_runner& runner, const full_call& c) override {
+        return parts_.size() > 1 ? begin_copied(runner, c.shape) : call_work::issue(runner, c);
+    }
     rest left() const noexcept override { return recv_ != nullptr ? rest::an_end : rest::nothing; }
     std::optional<full_call> go_on() override;
 
@@ -54,7 +60,10 @@ public:
     std::uint64_t join(const call_shape& call, const call_piece& part, int ranks);
     /// Adds a call, right in itself, that is not joined with those before it.
     /// @param made the call, which stays where it is   @param work its work, if others may join it
-    void add(std::uint64_t ticket, call& made, joined_calls* work, int ranks);
+    void add(std::uint64_t ticket, call& made, joined_calls* work, int ranks) {
+        if (work != nullptr) open_.push_back({ticket, &made, work, bytes_of(made.shape(), ranks)});
+        list_.push_back(ticket);
+    }
 
     const std::vector<std::uint64_t>& list() const noexcept { return list_; }
 
@@ -77,7 +86,11 @@ public:
     explicit call_groups(bool by_thread) noexcept : by_thread_(by_thread) {}
 
     /// Returns the group that the caller has open; null if there is none.
-    open_group* own() noexcept { return open_.empty() ? nullptr : find_own(); }
+    open_group* own() noexcept {
+        if (open_.empty()) return nullptr;
+        const auto found = open_.find(caller());
+        return found == open_.end() ? nullptr : &found->second;
+    }
     /// @throws usage_error if the number is in use already, or the group is in another one and has a number
     void start(std::optional<std::uint64_t> number);
     /// Returns the calls that may begin now, by ticket: of this group, or of groups whose turn has come.
@@ -91,7 +104,6 @@ public:
 
 private:
     std::thread::id caller() const noexcept { return by_thread_ ? std::this_thread::get_id() : std::thread::id(); }
-    open_group* find_own() noexcept;
 
     bool by_thread_;
     std::map<std::thread::id, open_group> open_;  // by caller()

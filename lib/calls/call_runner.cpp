@@ -6,17 +6,11 @@
 
 #include <fmt/format.h>
 
-#include "base/element_types.hpp"
 #include "plan/plan_yaml.hpp"
 #include "schedule/compose.hpp"
 #include "schedule/slice.hpp"
 
 namespace terrace::detail {
-
-std::string call_runner::objection_to(const full_call& c) const {
-    std::string wrong = detail::objection_to(c.shape, rank(), size(), c.buffers.send, c.buffers.recv);
-    return wrong.empty() ? with_.bound.objection_to_wire(c.shape) : wrong;
-}
 
 uneven_call::way call_runner::way_of(const uneven_blocks& b) const {
     using way = uneven_call::way;
@@ -44,7 +38,7 @@ std::uint64_t call_runner::issue(const call_shape& call, call_buffers b, double 
     if (with_.events.keeps_everything())
         with_.events.describe({found->last_call, call.what, call.type, with_.bound.bytes_of(call)});
     const std::uint64_t number = found->last_call;
-    begun_();
+    with_.begun();
     return number;
 }
 

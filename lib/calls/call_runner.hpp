@@ -35,11 +35,10 @@ public:
         plan_changes& plan_change;
         failure_state& failure;
         const options& o;
+        std::function<void()> begun;  ///< is called whenever a call has been issued
     };
 
-    /// @param begun is called whenever a call has been issued
-    call_runner(const parts& with, std::function<void()> begun)
-        : with_(with), begun_(std::move(begun)), programs_(with.o.memory) {}
+    explicit call_runner(const parts& with) : with_(with), programs_(with.o.memory) {}
 
     /// Returns the callers' number of this process.
     int rank() const noexcept { return with_.bound.callers_rank[at(with_.bound.rank)]; }
@@ -47,7 +46,10 @@ public:
     bool done(std::uint64_t number) const noexcept { return with_.running.done(number); }
 
     /// Why the call is wrong in itself on this rank; empty if it is not.
-    std::string objection_to(const full_call& c) const;
+    std::string objection_to(const full_call& c) const {
+        std::string wrong = detail::objection_to(c.shape, rank(), size(), c.buffers.send, c.buffers.recv);
+        return wrong.empty() ? with_.bound.objection_to_wire(c.shape) : wrong;
+    }
     /// Returns how blocks go, by what all ranks know alike.
     uneven_call::way way_of(const uneven_blocks& b) const;
 
@@ -59,8 +61,8 @@ public:
     programs::entry* find_idle(const full_call& c) noexcept {
         return find_idle(c.shape, peers_reach(c.shape, c.buffers.send, c.buffers.recv));
     }
-    /// Returns an idle program for calls whose buffers peers do not reach.
-    programs::entry& program_for(const call_shape& call) { return program_for(call, false); }
+    /// Returns an idle program for such calls, which is made if there is none. @param near peers reach their buffers
+    programs::entry& program_for(const call_shape& call, bool near = false);
 
     /// Issues a call that all ranks make alike.
     /// @param factor of this rank's elements, of premul_sum   @param found an idle program; null: one is found or made
@@ -76,7 +78,6 @@ private:
     // `near`.
     bool peers_reach(const call_shape& call, const void* send, const void* recv) const noexcept;
     programs::entry* find_idle(const call_shape& call, bool near) noexcept;
-    programs::entry& program_for(const call_shape& call, bool near);
     program bind(const call_shape& call, bool near);
     int owners_of(const rule& r, const call_shape& call) const;
     void lend_scratch(programs::entry& to, std::size_t more = 0);
@@ -85,7 +86,6 @@ private:
     parts with_;
     std::shared_ptr<const plan_data> plan_;                          // that calls have changed to; null: the first one
     std::map<std::string, std::shared_ptr<const plan_data>> plans_;  // that they have changed to so far, by their text
-    std::function<void()> begun_;
     programs programs_;
 };
 

@@ -4,23 +4,6 @@
 
 namespace terrace::detail {
 
-void call_times::started(std::uint64_t call, collective what, std::int64_t bytes) noexcept {
-    call_ = bytes > 0 ? call : 0;
-    size_ = {what, bytes};
-    returned_ = clock::now();
-}
-
-bool call_times::wait_begins(std::uint64_t call) noexcept {
-    if (call != call_) return false;
-    waited_for_ = clock::now();
-    return true;
-}
-
-void call_times::complete() {
-    const std::chrono::duration<double> took = clock::now() - begin_, elsewhere = waited_for_ - returned_;
-    if (elsewhere < 0.1 * took) add(size_.first, size_.second, took.count());
-}
-
 void call_times::add(collective what, std::int64_t bytes, double seconds) {
     if (by_size_.size() == most_sizes && !by_size_.contains({what, bytes})) return;
     times& t = by_size_[{what, bytes}];

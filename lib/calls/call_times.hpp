@@ -22,11 +22,22 @@ public:
         begin_ = clock::now();
     }
     /// It has a number, and goes on by itself. @param bytes of the vector, or of all blocks together
-    void started(std::uint64_t call, collective what, std::int64_t bytes) noexcept;
+    void started(std::uint64_t call, collective what, std::int64_t bytes) noexcept {
+        call_ = bytes > 0 ? call : 0;
+        size_ = {what, bytes};
+        returned_ = clock::now();
+    }
     /// Its caller begins to wait. Returns true if the call is the latest one.
-    bool wait_begins(std::uint64_t call) noexcept;
+    bool wait_begins(std::uint64_t call) noexcept {
+        if (call != call_) return false;
+        waited_for_ = clock::now();
+        return true;
+    }
     /// The latest call is complete. Adds it, unless its caller did something else for a tenth of its time.
-    void complete();
+    void complete() {
+        const std::chrono::duration<double> took = clock::now() - begin_, elsewhere = waited_for_ - returned_;
+        if (elsewhere < 0.1 * took) add(size_.first, size_.second, took.count());
+    }
 
     /// Adds what a call took. @param seconds above 0
     void add(collective what, std::int64_t bytes, double seconds);

@@ -34,7 +34,6 @@ struct call_source {
 class calls_in_flight {
 public:
     calls_in_flight(const calls_in_flight&) = delete;
-    calls_in_flight& operator=(const calls_in_flight&) = delete;
 
     /// Moves all calls along. Returns true if this one is complete. @throws as request::test
     virtual bool test(std::uint64_t call) = 0;

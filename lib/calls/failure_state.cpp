@@ -1,7 +1,5 @@
 #include "calls/failure_state.hpp"
 
-#include <string>
-
 #include <fmt/format.h>
 
 #include <terrace/error.hpp>

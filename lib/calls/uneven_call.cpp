@@ -9,7 +9,6 @@
 
 #include <terrace/error.hpp>
 
-#include "base/element_types.hpp"
 #include "base/index.hpp"
 #include "base/partition.hpp"
 #include "calls/call_runner.hpp"
@@ -45,8 +44,6 @@ public:
     std::optional<full_call> go_on() override;
 
 private:
-    void pack();
-
     bool fills_;                        // no more is sent than there is
     std::vector<std::int64_t> filled_;  // bytes, by block
     heap_memory out_, in_;
@@ -80,10 +77,6 @@ std::int64_t uneven_call::slot_of(const uneven_blocks& b) noexcept {
     return round_up(length_bytes + b.most * static_cast<std::int64_t>(size_of(b.type)), length_bytes);
 }
 
-uneven_call::uneven_call(const uneven_blocks& b, int rank, int ranks) : blocks_(b), rank_(rank), ranks_(ranks) {
-    if (!row_of(b.what).gives_nothing(is_root())) send_counts_.assign(b.send_counts.begin(), b.send_counts.end());
-}
-
 std::unique_ptr<uneven_call> uneven_call::make(const uneven_blocks& b, int rank, int ranks, way w) {
     if (w == way::lengths_first) return std::make_unique<lengths_first_call>(b, rank, ranks);
     return std::make_unique<slotted_call>(b, rank, ranks, w == way::filled_slots);
@@ -103,18 +96,6 @@ call_shape uneven_call::lengths_of(const uneven_blocks& b) {
 // ---- blocks behind their lengths
 
 full_call slotted_call::first() {
-    pack();
-    full_call made{{.what = collective::alltoall,
-                    .count = slot_of(blocks_),
-                    .counts = {},
-                    .type = element_type::uint8,
-                    .part_of = name_of(blocks_)},
-                   {out_.get(), in_.get()}};
-    if (fills_) made.buffers.layout = filled_blocks{made.shape.count, filled_};
-    return made;
-}
-
-void slotted_call::pack() {
     const auto slot = static_cast<std::size_t>(slot_of(blocks_));
     for (heap_memory* each : {&out_, &in_})
         *each = take_memory(at(ranks_) * slot, blocks_for(blocks_, "behind lengths"));
@@ -129,6 +110,14 @@ void slotted_call::pack() {
         from += bytes;
         to += slot;
     }
+    full_call made{{.what = collective::alltoall,
+                    .count = slot_of(blocks_),
+                    .counts = {},
+                    .type = element_type::uint8,
+                    .part_of = name_of(blocks_)},
+                   {out_.get(), in_.get()}};
+    if (fills_) made.buffers.layout = filled_blocks{made.shape.count, filled_};
+    return made;
 }
 
 std::optional<full_call> slotted_call::go_on() {

@@ -47,7 +47,9 @@ public:
     virtual full_call first() = 0;
 
 protected:
-    uneven_call(const uneven_blocks& b, int rank, int ranks);
+    uneven_call(const uneven_blocks& b, int rank, int ranks) : blocks_(b), rank_(rank), ranks_(ranks) {
+        if (!row_of(b.what).gives_nothing(is_root())) send_counts_.assign(b.send_counts.begin(), b.send_counts.end());
+    }
 
     bool is_root() const noexcept { return rank_ == blocks_.root; }
 

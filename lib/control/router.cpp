@@ -1,19 +1,10 @@
 #include "control/router.hpp"
 
 #include <cerrno>
-#include <optional>
 
 #include <fmt/format.h>
 
 namespace terrace::detail {
-
-control_router::control_router(endpoint& net, std::span<const service_row> table)
-    : net_(net), table_(table), services_(table.size()) {}
-
-void control_router::receive() {
-    messages& wire = net_.wire();
-    while (const std::optional<control_message> m = wire.take_control()) wire.or_fail([&] { dispatch(*m); });
-}
 
 void control_router::dispatch(const control_message& m) {
     const control_frame f = control_frame::from(m);

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <type_traits>
 #include <vector>
@@ -52,11 +53,15 @@ class control_service;
 class control_router {
 public:
     /// @param net must outlive this   @param table the services that the ranks know, the same on all of them
-    explicit control_router(endpoint& net, std::span<const service_row> table = control_services);
+    explicit control_router(endpoint& net, std::span<const service_row> table = control_services)
+        : net_(net), table_(table), services_(table.size()) {}
 
     endpoint& net() noexcept { return net_; }
     /// Hands the messages that have arrived to their services. One that this rank does not know fails the endpoint.
-    void receive();
+    void receive() {
+        messages& wire = net_.wire();
+        while (const std::optional<control_message> m = wire.take_control()) wire.or_fail([&] { dispatch(*m); });
+    }
 
 private:
     friend control_service;
@@ -77,7 +82,6 @@ protected:
     }
     control_service(control_router& router, service row) : control_service(router, static_cast<std::uint8_t>(row)) {}
     control_service(const control_service&) = delete;
-    control_service& operator=(const control_service&) = delete;
     ~control_service() = default;
 
     template <class Kind, class Body = std::uint64_t>

@@ -41,33 +41,20 @@ std::string endpoint::name() const {
 }
 
 std::span<const int> endpoint::poll() noexcept {
-    if (!node_ && !collectives_) {
-        const std::span<const int> done = wire_->poll();
+    const bool is_wire_alone = !node_ && !collectives_;
+    std::span<const int> done;
+    if (in_flight_ > 0 || is_wire_alone) {
+        done = wire_->poll();
         in_flight_ -= done.size();
-        return done;
     }
-    done_.clear();
-    if (in_flight_ > 0) {
-        const std::span<const int> done = wire_->poll();
-        in_flight_ -= done.size();
-        done_.insert(done_.end(), done.begin(), done.end());
-    }
+    if (is_wire_alone) return done;
+    done_.assign(done.begin(), done.end());
     if (node_) node_->poll(done_);
     if (!collectives_) return done_;
     const std::size_t before = done_.size();
     collectives_->poll(done_);
     in_flight_ -= done_.size() - before;
     return done_;
-}
-
-// Messages of both kinds need somebody who looks after them.
-void endpoint::idle() noexcept {
-    if (in_flight_ > 0 || expects_control_ || !node_ || node_->wait()) wire_->idle();
-}
-
-bool endpoint::abandon() noexcept {
-    const bool ended = wire_->abandon();
-    return (!collectives_ || collectives_->abandon()) && ended;
 }
 
 std::shared_ptr<std::byte> endpoint::allocate(std::size_t bytes) {

@@ -67,14 +67,20 @@ public:
     /// Says whether control messages are waited for: idle() then does not sleep, since none would end that.
     void expect_control(bool expects) noexcept { expects_control_ = expects; }
     /// Waits a moment for other ranks, or gives the core away. Returns soon.
-    void idle() noexcept;
+    void idle() noexcept {
+        // Messages of both kinds need somebody who looks after them.
+        if (in_flight_ > 0 || expects_control_ || !node_ || node_->wait()) wire_->idle();
+    }
     /// The first failure, if any. After it nothing is guaranteed to complete.
     const std::optional<transport_fault>& fault() const noexcept {
         return wire_->fault() || !collectives_ ? wire_->fault() : collectives_->fault();
     }
     /// Gives up what is in flight, after a failure, and lets no message of it meet a later endpoint. Returns false if
     /// the network may still read or write its memory, which must then never be freed.
-    bool abandon() noexcept;
+    bool abandon() noexcept {
+        const bool ended = wire_->abandon();
+        return (!collectives_ || collectives_->abandon()) && ended;
+    }
 
     /// Allocates memory for buffers of `bytes` > 0 bytes, zeroed, on a cache line, which peers reach where memory can
     /// be shared. It may outlive the endpoint. Collective. @throws memory_error, transport_error

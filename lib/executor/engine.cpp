@@ -1,7 +1,5 @@
 #include "executor/engine.hpp"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 
 namespace terrace::detail {
@@ -22,29 +20,11 @@ std::uint64_t engine::issue(program& p, const call_buffers& b, const call_stamp&
     return issued_;
 }
 
-std::chrono::duration<double> engine::age() noexcept {
-    return calls_.empty() ? std::chrono::duration<double>{} : time_since_asked(calls_.front().since);
-}
-
 void engine::follow_waits() {
     waits_.follow([&]() -> std::optional<call_counts::place> {
         if (calls_.empty() || calls_.front().request_block < 0) return {};
         return calls_.front().run->first_awaited();
     });
-}
-
-bool engine::done(std::uint64_t call) const noexcept {
-    return std::none_of(calls_.begin(), calls_.end(), [&](const pending_call& c) { return c.number == call; });
-}
-
-bool engine::beginning() const noexcept {
-    return std::any_of(calls_.begin(), calls_.end(),
-                       [](const pending_call& c) { return c.request_block >= 0 && c.run->beginning(); });
-}
-
-// Messages of calls whose numbers differ by most_running have the same tags.
-bool engine::may_begin(const pending_call& c) const noexcept {
-    return c.number - calls_.front().number < most_running && lane_slots_.are_free(*c.run);
 }
 
 void engine::begin(pending_call& c) noexcept {
@@ -65,7 +45,8 @@ bool engine::progress() noexcept {
     bool moved = false;
     for (pending_call& c : calls_) {
         if (c.request_block < 0) {
-            if (!may_begin(c)) break;  // those behind it begin later
+            // Messages of calls whose numbers differ by most_running have the same tags. Those behind it begin later.
+            if (c.number - calls_.front().number >= most_running || !lane_slots_.are_free(*c.run)) break;
             begin(c);
             moved = true;
         }
@@ -84,18 +65,15 @@ bool engine::progress() noexcept {
 }
 
 void engine::finish() noexcept {
-    for (auto c = calls_.begin(); c != calls_.end();) {
-        if (c->request_block < 0 || !c->run->done()) {
-            ++c;
-            continue;
-        }
-        request_blocks_[at(c->request_block)] = nullptr;
-        c->run->give_back(scratch_);
-        counts().ended(c->run->made_for().counted_as, c->run->made_for().bytes,
-                       c->begun == 0 ? 0 : events_.ticks_of(events_.count() - 1) - c->begun);
-        lane_slots_.occupy(*c->run, false);
-        c = calls_.erase(c);
-    }
+    std::erase_if(calls_, [&](const pending_call& c) {
+        if (c.request_block < 0 || !c.run->done()) return false;
+        request_blocks_[at(c.request_block)] = nullptr;
+        c.run->give_back(scratch_);
+        counts().ended(c.run->made_for().counted_as, c.run->made_for().bytes,
+                       c.begun == 0 ? 0 : events_.ticks_of(events_.count() - 1) - c.begun);
+        lane_slots_.occupy(*c.run, false);
+        return true;
+    });
 }
 
 void engine::add_waits(const std::vector<int>& callers_rank, waiting& all) const {

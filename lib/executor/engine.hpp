@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -67,16 +68,22 @@ public:
     /// Adds a call. The program must be idle and have its scratch, and must stay where it is until the call is done.
     /// @param stamp what its messages carry   @returns the number of the call, from 1
     std::uint64_t issue(program& p, const call_buffers& b, const call_stamp& stamp = {});
-    bool done(std::uint64_t call) const noexcept;
+    bool done(std::uint64_t call) const noexcept {
+        return std::ranges::find(calls_, call, &pending_call::number) == calls_.end();
+    }
     /// Returns the number of the call that was issued last; 0: none was.
     std::uint64_t issued() const noexcept { return issued_; }
     bool idle() const noexcept { return calls_.empty(); }
     /// Returns true while a running call has lanes to begin. progress() begins them without any other rank's help.
-    bool beginning() const noexcept;
+    bool beginning() const noexcept {
+        return std::ranges::any_of(calls_, [](const auto& c) { return c.request_block >= 0 && c.run->beginning(); });
+    }
     /// Returns the stamp of the oldest call in flight. The engine must not be idle.
     const call_stamp& stamp_of_oldest() const noexcept { return calls_.front().stamp; }
     /// Returns time_since_asked() of the oldest call in flight; 0 where there is none.
-    std::chrono::duration<double> age() noexcept;
+    std::chrono::duration<double> age() noexcept {
+        return calls_.empty() ? std::chrono::duration<double>{} : time_since_asked(calls_.front().since);
+    }
 
     /// Counts how long this rank waits for others. Call it again and again while calls wait, after polls in vain.
     void follow_waits();
@@ -101,7 +108,6 @@ private:
         std::uint64_t begun = 0;                        // ticks of its first event; 0: there is none yet
     };
 
-    bool may_begin(const pending_call& c) const noexcept;
     void begin(pending_call& c) noexcept;
     void finish() noexcept;
 

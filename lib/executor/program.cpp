@@ -5,11 +5,9 @@
 #include <algorithm>
 #include <cstring>
 #include <string_view>
-#include <utility>
 
 #include <fmt/format.h>
 
-#include "base/partition.hpp"
 #include "kernels/wire.hpp"
 #include "schedule/lone_stage.hpp"
 
@@ -43,10 +41,6 @@ std::int64_t elements_in_slot(const program::shape& shape, const schedule& s) no
     const bool fits = static_cast<std::size_t>(s.count) * shape.element <= shape.slot_bytes;
     return fits && s.home.where == buffer::scratch ? s.count : 0;
 }
-
-const operand& payload(const instr& i) noexcept { return i.what == action::send ? i.src : i.dst; }
-
-std::string_view preposition(action a) noexcept { return a == action::send ? "to" : is_stage(a) ? "with" : "from"; }
 
 }  // namespace
 
@@ -155,27 +149,7 @@ public:
 
     void run_local(std::uint32_t n) noexcept {
         record(n, false);
-        run_local(l_.instruction(n));
-    }
-
-    void completed(std::uint32_t n) noexcept { record(n, true); }
-
-    /// Follows the completion of the request with this number in the lane.
-    void complete_request(int number) noexcept {
-        const request& r = l_.requests[static_cast<std::size_t>(number)];
-        const instr& i = l_.instruction(r.instruction);
-        if (i.what != action::send) p_.call_.events->note_message(i.peer, false, r.bytes, p_.shape_.counted_as);
-        if (i.what == action::recv_reduce) {
-            p_.inputs_[0] = l_.memory.address(i.src) + r.offset;
-            p_.inputs_[1] = staging(number);
-            reduce(l_.memory.address(i.dst) + r.offset, 2, static_cast<std::int64_t>(r.bytes / p_.shape_.element), i);
-        }
-        (i.what == action::send ? l_.sends : l_.receives).release(number);
-        l_.machine.complete(*this, r.instruction);
-    }
-
-private:
-    void run_local(const instr& i) noexcept {
+        const instr& i = l_.instruction(n);
         if (i.what == action::copy) {
             if (!p_.buffers_.pieces().empty() && i.src.where == buffer::send)
                 return p_.buffers_.copy_given_pieces(l_.memory.address(i.dst), i.src.part, p_.shape_.element);
@@ -197,6 +171,23 @@ private:
         reduce(to, k, i.dst.part.count(), i);
     }
 
+    void completed(std::uint32_t n) noexcept { record(n, true); }
+
+    /// Follows the completion of the request with this number in the lane.
+    void complete_request(int number) noexcept {
+        const request& r = l_.requests[static_cast<std::size_t>(number)];
+        const instr& i = l_.instruction(r.instruction);
+        if (i.what != action::send) p_.call_.events->note_message(i.peer, false, r.bytes, p_.shape_.counted_as);
+        if (i.what == action::recv_reduce) {
+            p_.inputs_[0] = l_.memory.address(i.src) + r.offset;
+            p_.inputs_[1] = staging(number);
+            reduce(l_.memory.address(i.dst) + r.offset, 2, static_cast<std::int64_t>(r.bytes / p_.shape_.element), i);
+        }
+        (i.what == action::send ? l_.sends : l_.receives).release(number);
+        l_.machine.complete(*this, r.instruction);
+    }
+
+private:
     // What is encoded is part of the vector. Results are encoded in each domain, so that their owners alone keep
     // errors.
     void keep_rounding_errors(const instr& encoding) const noexcept {
@@ -230,7 +221,7 @@ private:
     }
 
     std::size_t message_bytes(const instr& i) const noexcept {
-        const std::int64_t count = piece_of(payload(i)).count;
+        const std::int64_t count = piece_of(i.what == action::send ? i.src : i.dst).count;
         return i.wire == wire_type::exact ? static_cast<std::size_t>(count) * p_.shape_.element
                                           : static_cast<std::size_t>(wire_bytes(i.wire, count));
     }
@@ -385,7 +376,8 @@ void program::add_waits(const std::vector<int>& callers_rank, waiting& all) cons
         }
         const auto add_all = [&](std::uint32_t n) {
             const instr& i = l.instruction(n);
-            const std::string what = fmt::format("{} {}", to_string(i.what), preposition(i.what));
+            const char* preposition = i.what == action::send ? "to" : is_stage(i.what) ? "with" : "from";
+            const std::string what = fmt::format("{} {}", to_string(i.what), preposition);
             const phase& p = l.code->code.phases[i.phase];
             if (!is_stage(i.what)) return add(p, i.step, what, i.peer);
             for (const int peer : net_.runner(i.by).missing(request_of(l, stage_request))) add(p, i.step, what, peer);

@@ -4,8 +4,8 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -239,9 +239,7 @@ private:
     // Free request slots of one direction, as numbers within the lane.
     class request_pool {
     public:
-        explicit request_pool(int first) noexcept {
-            for (int& number : free_) number = first++;
-        }
+        explicit request_pool(int first) noexcept { std::iota(free_.begin(), free_.end(), first); }
         int acquire() noexcept { return free_[static_cast<std::size_t>(--count_)]; }
         void release(int number) noexcept { free_[static_cast<std::size_t>(count_++)] = number; }
 

@@ -1,11 +1,18 @@
 #include "executor/recorder.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <map>
 #include <new>
 #include <tuple>
 #include <utility>
+
+#include <fmt/format.h>
+
+#include "base/hosts.hpp"
+#include "base/yaml_scalar.hpp"
 
 namespace terrace::detail {
 
@@ -23,17 +30,14 @@ int first_rank_of_thread(int rank) {
     return first;
 }
 
-int next_communicator() {
-    static std::atomic<int> communicators = 0;
-    return ++communicators;
-}
+std::atomic<int> communicators = 0;  // of this process, so far
 
 }  // namespace
 
 recorder::recorder(bool everything, int rank)
     : last_(ring_size),
       keeps_all_(everything),
-      of_{rank, first_rank_of_thread(rank), next_communicator()},
+      of_{rank, first_rank_of_thread(rank), ++communicators},
       start_{now(), clock_micros(), std::chrono::steady_clock::now()} {}
 
 void recorder::keep(const event& e) noexcept {
@@ -49,10 +53,6 @@ double recorder::micros_per_tick() const noexcept {
     return (clock_micros() - start_.micros) / static_cast<double>(std::max<std::uint64_t>(1, now() - start_.ticks));
 }
 
-double recorder::micros(std::uint64_t ticks, double per_tick) const noexcept {
-    return start_.micros + static_cast<double>(ticks - start_.ticks) * per_tick;
-}
-
 void recorder::describe(const traced_call& call) {
     if (keeps_all_ && calls_.size() < most_traced) calls_.push_back(call);
 }
@@ -66,40 +66,40 @@ void recorder::add(std::string track, std::string name, time_point begin, time_p
 }
 
 std::string recorder::dump(const std::vector<std::string>& waits) const {
-    std::vector<traced_event> events;
+    std::string text = fmt::format(
+        "{{\n  \"rank\": {},\n  \"host\": {},\n  \"pid\": {},\n  \"communicator\": {},\n  \"time_us\": {:.0f},\n"
+        "  \"waits_for\": [",
+        of_.rank, in_quotes(host_name()), ::getpid(), of_.communicator, clock_micros());
+    const char* between = "";
+    for (const std::string& line : waits)
+        text += fmt::format("{}\n    {}", std::exchange(between, ","), in_quotes(line));
+    text += "\n  ],\n  \"events\": [";
+    between = "";
     const double per_tick = micros_per_tick();
     for (std::uint64_t i = written_ - std::min<std::uint64_t>(written_, last_.size()); i < written_; ++i) {
         const event& e = last_[i & (last_.size() - 1)];
-        events.push_back({.time = micros(e.ticks, per_tick),
-                          .call = e.call,
-                          .what = to_string(e.what),
-                          .ends = e.ends,
-                          .down = e.down,
-                          .stage = e.stage,
-                          .step = e.step,
-                          .lane = e.lane,
-                          .peer = e.peer,
-                          .chunk = e.chunk});
+        text += fmt::format(
+            "{}\n    {{\"time_us\": {:.2f}, \"call\": {}, \"what\": \"{}\", \"ends\": {}, \"stage\": {}, \"down\": {}, "
+            "\"step\": {}, \"lane\": {}, \"chunk\": {}, \"peer\": {}}}",
+            std::exchange(between, ","), micros(e.ticks, per_tick), e.call, to_string(e.what), e.ends, e.stage, e.down,
+            e.step, e.lane, e.chunk, e.peer);
     }
-    return dump_of(of_, waits, events);
+    return text + "\n  ]\n}\n";
 }
 
 void recorder::write_trace(const std::filesystem::path& file, const std::string& plan) const {
-    std::map<std::tuple<std::uint64_t, int, bool, int, std::int64_t>, std::pair<std::uint64_t, std::uint64_t>> slices;
+    std::map<std::tuple<std::uint64_t, int, bool, int, std::int64_t>, traced_chunk> slices;
+    const double per_tick = micros_per_tick();
     for (const event& e : all_) {
-        auto& [begin, end] =
-            slices.try_emplace({e.call, e.stage, e.down, e.lane, e.chunk}, e.ticks, e.ticks).first->second;
-        begin = std::min(begin, e.ticks);
-        end = std::max(end, e.ticks);
+        const double time = micros(e.ticks, per_tick);
+        const traced_chunk made{e.call, e.stage, e.lane, e.down, e.chunk, time, time};
+        traced_chunk& part = slices.try_emplace({e.call, e.stage, e.down, e.lane, e.chunk}, made).first->second;
+        part.begin = std::min(part.begin, time);
+        part.end = std::max(part.end, time);
     }
     std::vector<traced_chunk> chunks;
     chunks.reserve(slices.size());
-    const double per_tick = micros_per_tick();
-    for (const auto& [key, times] : slices) {
-        const auto& [call, stage, down, lane, chunk] = key;
-        chunks.push_back(
-            {call, stage, lane, down, chunk, micros(times.first, per_tick), micros(times.second, per_tick)});
-    }
+    for (const auto& [where, part] : slices) chunks.push_back(part);
     append_trace(file, of_, plan, calls_, chunks, spans_);
 }
 

@@ -84,7 +84,9 @@ public:
 
 private:
     void keep(const event& e) noexcept;
-    double micros(std::uint64_t ticks, double per_tick) const noexcept;  // since 1970
+    double micros(std::uint64_t ticks, double per_tick) const noexcept {  // since 1970
+        return start_.micros + static_cast<double>(ticks - start_.ticks) * per_tick;
+    }
 
     std::vector<event> last_;            // ring buffer; its size is a power of two
     std::uint64_t written_ = 0;          // events so far

@@ -8,17 +8,15 @@ namespace terrace::detail {
 // The smallest block that is long enough. Where there is none, a new block takes the place of the longest one, so that
 // calls which grow do not leave a block each.
 scratch_pool::block scratch_pool::acquire(std::size_t bytes) {
-    const auto is_shorter = [](const block& a, const block& b) { return a.bytes < b.bytes; };
     auto best = free_.end();
     for (auto b = free_.begin(); b != free_.end(); ++b)
         if (b->bytes >= bytes && (best == free_.end() || b->bytes < best->bytes)) best = b;
     block taken;
     if (best != free_.end()) {
         taken = std::move(*best);
-        kept_ -= taken.bytes;
-        free_.erase(best);
+        drop(best);
     } else {
-        if (!free_.empty()) drop(std::ranges::max_element(free_, is_shorter));
+        if (!free_.empty()) drop(std::ranges::max_element(free_, {}, &block::bytes));
         free_.reserve(free_.size() + out_ + 1);
         taken = {find_memory(bytes), bytes};
         if (taken.memory == nullptr) return {};
@@ -31,19 +29,13 @@ void scratch_pool::release(block b) noexcept {
     --out_;
     kept_ += b.bytes;
     free_.push_back(std::move(b));
-    if (kept_ > most_kept_) drop_excess();
-}
-
-void scratch_pool::drop(std::vector<block>::iterator b) noexcept {
-    kept_ -= b->bytes;
-    free_.erase(b);
+    drop_excess();
 }
 
 // What can never be kept goes first, then what came back longest ago.
 void scratch_pool::drop_excess() noexcept {
     while (kept_ > most_kept_) {
-        const auto is_too_long = [&](const block& b) { return b.bytes > most_kept_; };
-        const auto found = std::ranges::find_if(free_, is_too_long);
+        const auto found = std::ranges::find_if(free_, [&](const block& b) { return b.bytes > most_kept_; });
         drop(found != free_.end() ? found : free_.begin());
     }
 }

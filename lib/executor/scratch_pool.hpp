@@ -29,7 +29,10 @@ public:
     std::size_t kept() const noexcept { return kept_; }
 
 private:
-    void drop(std::vector<block>::iterator b) noexcept;
+    void drop(std::vector<block>::iterator b) noexcept {
+        kept_ -= b->bytes;
+        free_.erase(b);
+    }
     void drop_excess() noexcept;
 
     std::vector<block> free_;  // in the order in which they came back, with room for those that are out

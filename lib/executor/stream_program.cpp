@@ -6,7 +6,6 @@
 
 #include <terrace/error.hpp>
 
-#include "base/index.hpp"
 #include "base/partition.hpp"
 #include "kernels/gpu_reduce.hpp"
 
@@ -32,8 +31,7 @@ std::vector<phase> without_routes(std::vector<phase> phases) {
     std::vector<phase*> side_by_side;
     for (phase& p : phases)
         if (p.route > 0) side_by_side.push_back(&p);
-    const auto inner = [](const phase* a, const phase* b) { return a->stage < b->stage; };
-    const auto first = std::min_element(side_by_side.begin(), side_by_side.end(), inner);
+    const auto first = std::ranges::min_element(side_by_side, {}, &phase::stage);
     for (phase* p : side_by_side) p->stage = (*first)->stage;
     return phases;
 }
@@ -95,8 +93,7 @@ queued::queued(schedule s, const std::vector<std::string>& over_mpi)
             }
             entries[opening].instruction = entries[opening + 1].instruction;
             staging = std::max(staging, used);
-            if (!over_mpi[static_cast<std::size_t>(code.phases[head.phase].stage)].empty())
-                hosted = std::max(hosted, passed);
+            if (!over_mpi[at(code.phases[head.phase].stage)].empty()) hosted = std::max(hosted, passed);
         }
         add(kind::stage, [](action a, bool) { return is_stage(a); });
         add(kind::local, [](action a, bool waits) { return !communicates(a) && waits; });
@@ -163,7 +160,10 @@ void stream_program::run(const queued& q, const queued::entry& e, std::int64_t c
     switch (e.what) {
         case queued::kind::open: return open(position_of(q.code, i, chunk), queue);
         case queued::kind::close: return open_->close();
-        case queued::kind::message: return run_message(q, e, queue);
+        case queued::kind::message:
+            if (i.what == action::send) return open_->send(i.peer, address(i.src, queue), bytes_of(i.src.part));
+            return open_->recv(i.peer, i.what == action::recv ? address(i.dst, queue) : staging(e, queue),
+                               bytes_of(i.dst.part));
         case queued::kind::stage: return run_stage(q, i, chunk, queue);
         case queued::kind::received:
             inputs_[0] = address(i.src, queue);
@@ -179,18 +179,6 @@ void stream_program::run(const queued& q, const queued::entry& e, std::int64_t c
     std::size_t k = 0;
     for (const operand& o : q.code.sources_of(i)) inputs_[k++] = address(o, queue);
     reduce(k);
-}
-
-void stream_program::open(const call_position& where, int queue) noexcept {
-    const std::string& over_mpi = shape_.over_mpi[static_cast<std::size_t>(where.stage)];
-    open_ = over_mpi.empty() ? &net_.over_nccl() : &net_.over_mpi();
-    open_->open(queue, where, over_mpi, memory_.of_host(queue));
-}
-
-void stream_program::run_message(const queued& q, const queued::entry& e, int queue) noexcept {
-    const instr& i = q.code.instrs[e.instruction];
-    if (i.what == action::send) return open_->send(i.peer, address(i.src, queue), bytes_of(i.src.part));
-    open_->recv(i.peer, i.what == action::recv ? address(i.dst, queue) : staging(e, queue), bytes_of(i.dst.part));
 }
 
 void stream_program::run_stage(const queued& q, const instr& i, std::int64_t chunk, int queue) noexcept {
@@ -215,10 +203,6 @@ std::byte* stream_program::address(const operand& o, int queue) const noexcept {
                                                  : chunk_.recv;
     const bool is_tail = chunk_.number + 1 == shape_.chunks.chunks;
     return base + static_cast<std::size_t>(o.part.begin + shape_.steps.of(o, chunk_.number, is_tail)) * element_;
-}
-
-std::byte* stream_program::staging(const queued::entry& e, int queue) const noexcept {
-    return memory_.staging(queue) + e.staging * element_;
 }
 
 }  // namespace terrace::detail

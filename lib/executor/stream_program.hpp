@@ -78,11 +78,16 @@ private:
 
     void run_slot(std::int64_t chunk, int pipeline_slot, const void* send, void* recv) noexcept;
     void run(const queued& q, const queued::entry& e, std::int64_t chunk, int queue) noexcept;
-    void run_message(const queued& q, const queued::entry& e, int queue) noexcept;
     void run_stage(const queued& q, const instr& i, std::int64_t chunk, int queue) noexcept;
     std::byte* address(const operand& o, int queue) const noexcept;
-    std::byte* staging(const queued::entry& e, int queue) const noexcept;
-    void open(const call_position& where, int queue) noexcept;
+    std::byte* staging(const queued::entry& e, int queue) const noexcept {
+        return memory_.staging(queue) + e.staging * element_;
+    }
+    void open(const call_position& where, int queue) noexcept {
+        const std::string& over_mpi = shape_.over_mpi[at(where.stage)];
+        open_ = over_mpi.empty() ? &net_.over_nccl() : &net_.over_mpi();
+        open_->open(queue, where, over_mpi, memory_.of_host(queue));
+    }
     std::size_t bytes_of(range part) const noexcept { return static_cast<std::size_t>(part.count()) * element_; }
 
     stream_transport& net_;

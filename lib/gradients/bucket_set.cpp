@@ -1,12 +1,12 @@
 #include "gradients/bucket_set.hpp"
 
-#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <thread>
 
 #include <fmt/format.h>
 
+#include "base/partition.hpp"
 #include "gradients/float_types.hpp"
 
 namespace terrace::detail {
@@ -32,25 +32,6 @@ bool is_set(const std::byte* data, std::int64_t index, element_type type) noexce
         set = static_cast<accumulator_t<T>>(reinterpret_cast<const T*>(data)[index]) > 0;
     });
     return set;
-}
-
-void scale(std::byte* data, std::int64_t count, element_type type, double factor) noexcept {
-    with_float_type(type, [&]<class T>(std::type_identity<T>) {
-        using wide = accumulator_t<T>;
-        T* to = reinterpret_cast<T*>(data);
-        for (std::int64_t i = 0; i < count; ++i)
-            to[i] = static_cast<T>(static_cast<wide>(to[i]) * static_cast<wide>(factor));
-    });
-}
-
-void add(std::byte* data, const std::byte* more, std::int64_t count, element_type type) noexcept {
-    with_float_type(type, [&]<class T>(std::type_identity<T>) {
-        using wide = accumulator_t<T>;
-        T* to = reinterpret_cast<T*>(data);
-        const T* from = reinterpret_cast<const T*>(more);
-        for (std::int64_t i = 0; i < count; ++i)
-            to[i] = static_cast<T>(static_cast<wide>(static_cast<wide>(to[i]) + static_cast<wide>(from[i])));
-    });
 }
 
 }  // namespace
@@ -87,19 +68,7 @@ bucket_set::bucket_set(std::vector<communicator*> comms, std::span<const gradien
 
 std::size_t bucket_set::room_for(const bucket_layout& what) noexcept {
     const std::size_t bytes = static_cast<std::size_t>(what.count + marks_of_bucket) * size_of(what.type);
-    return (bytes + cache_line - 1) / cache_line * cache_line;
-}
-
-std::byte* bucket_set::memory_of(int parameter) const noexcept {
-    const place& p = places_[at(parameter)];
-    const bucket& b = buckets_[at(p.bucket)];
-    return b.data + static_cast<std::size_t>(p.offset) * size_of(b.what.type);
-}
-
-std::byte* bucket_set::errors_of(int parameter) noexcept {
-    const place& p = places_[at(parameter)];
-    bucket& b = buckets_[at(p.bucket)];
-    return b.errors.empty() ? nullptr : &b.errors[static_cast<std::size_t>(p.offset) * size_of(b.what.type)];
+    return round_up(bytes, cache_line);
 }
 
 void bucket_set::copy_from(bucket_set& other, int parameter) noexcept {
@@ -110,17 +79,12 @@ void bucket_set::copy_from(bucket_set& other, int parameter) noexcept {
     if (std::byte* to = errors_of(parameter)) std::memcpy(to, other.errors_of(parameter), bytes);
 }
 
-bool bucket_set::is_dropped(int bucket, std::span<const char> dropped) const noexcept {
-    const std::vector<int>& all = layout(bucket).parameters;
-    return std::all_of(all.begin(), all.end(), [&](int p) { return dropped[at(p)] != 0; });
-}
-
 void bucket_set::start(int index, reduce_op op, const bucket_marks& marks, std::span<const char> dropped,
                        double factor) {
     bucket& b = buckets_[at(index)];
     begin_slice(b);
+    started_ = index + 1;
     if (b.sparse != nullptr) {
-        started_ = index + 1;
         b.sparse->start(*b.comm, marks, factor);
         return;
     }
@@ -129,12 +93,11 @@ void bucket_set::start(int index, reduce_op op, const bucket_marks& marks, std::
         op = reduce_op::sum;
         factor /= b.comm->size();
     }
-    if (factor != 1) scale(b.data, b.what.count, b.what.type, factor);
+    if (factor != 1) scale_floats(b.data, b.what.count, b.what.type, factor);
     if (!b.errors.empty()) add_errors(b, dropped);
     close_up(b, dropped);
     store(b.data, b.travelling, b.what.type, marks.lacks_gradient);
     store(b.data, b.travelling + 1, b.what.type, marks.asks_for_order);
-    started_ = index + 1;
     const std::int64_t count = b.travelling + marks_of_bucket;
     // Where gradients close up, errors would not be at their places.
     if (!b.errors.empty() && b.travelling == b.what.count)
@@ -156,7 +119,7 @@ void bucket_set::add_errors(bucket& b, std::span<const char> dropped) noexcept {
         const std::int64_t count = places_[at(p)].count;
         if (count == 0) continue;
         std::byte* errors = errors_of(p);
-        add(memory_of(p), errors, count, b.what.type);
+        add_floats(memory_of(p), errors, count, b.what.type);
         std::memset(errors, 0, static_cast<std::size_t>(count) * size_of(b.what.type));
     }
 }
@@ -191,19 +154,17 @@ void bucket_set::spread_out(bucket& b) noexcept {
 }
 
 // test() of one request moves all calls of its communicator along.
-bool bucket_set::poll(const communicator& comm) {
-    for (int i = completed_; i < started_; ++i) {
-        bucket& b = buckets_[at(i)];
-        if (b.comm != &comm || b.complete) continue;
-        if (!(b.sparse != nullptr ? b.sparse->test() : b.call.test())) return false;
-        set_complete(i);
-    }
-    return true;
-}
-
 bool bucket_set::poll() {
     bool all = true;
-    for (const communicator* comm : comms_) all &= poll(*comm);
+    for (const communicator* comm : comms_)
+        for (int i = completed_; i < started_; ++i) {
+            bucket& b = buckets_[at(i)];
+            if (b.comm != comm || b.complete) continue;
+            const bool complete = b.sparse != nullptr ? b.sparse->test() : b.call.test();
+            all &= complete;
+            if (!complete) break;
+            set_complete(i);
+        }
     while (completed_ < started_ && buckets_[at(completed_)].complete) ++completed_;
     return all;
 }
@@ -248,12 +209,6 @@ void bucket_set::wait(int index) {
     }
     marks_ = {is_set(b.data, b.travelling, b.what.type), is_set(b.data, b.travelling + 1, b.what.type)};
     spread_out(b);
-}
-
-void bucket_set::restart() noexcept {
-    for (bucket& b : buckets_) b.complete = b.skipped = false;
-    marks_ = {};
-    started_ = completed_ = 0;
 }
 
 }  // namespace terrace::detail

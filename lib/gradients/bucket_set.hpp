@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -8,6 +9,7 @@
 
 #include <terrace/communicator.hpp>
 
+#include "base/index.hpp"
 #include "gradients/bucket_marks.hpp"
 #include "gradients/bucket_sizes.hpp"
 #include "gradients/iteration_clock.hpp"
@@ -31,12 +33,18 @@ public:
     const bucket_layout& layout(int bucket) const noexcept { return buckets_[at(bucket)].what; }
     int bucket_of(int parameter) const noexcept { return places_[at(parameter)].bucket; }
     /// Returns where the gradient of a parameter lies in its bucket.
-    std::byte* memory_of(int parameter) const noexcept;
+    std::byte* memory_of(int parameter) const noexcept {
+        const place& p = places_[at(parameter)];
+        const bucket& b = buckets_[at(p.bucket)];
+        return b.data + static_cast<std::size_t>(p.offset) * size_of(b.what.type);
+    }
     /// Copies a gradient, and what it lacks from rounding, from other buckets of the same parameters.
     void copy_from(bucket_set& other, int parameter) noexcept;
 
     /// Whether all gradients of a bucket are dropped.
-    bool is_dropped(int bucket, std::span<const char> dropped) const noexcept;
+    bool is_dropped(int bucket, std::span<const char> dropped) const noexcept {
+        return std::ranges::all_of(layout(bucket).parameters, [&](int p) { return dropped[at(p)] != 0; });
+    }
     /// Starts the reduction of a bucket in place.
     /// @param dropped by parameter: gradients that do not travel; the others close up until wait()
     /// @param factor of all gradients, before they are reduced
@@ -59,7 +67,11 @@ public:
     /// Returns the marks of the bucket that was started last, when it is complete.
     const bucket_marks& marks() const noexcept { return marks_; }
     /// Forgets which buckets were started: for the next iteration.
-    void restart() noexcept;
+    void restart() noexcept {
+        for (bucket& b : buckets_) b.complete = b.skipped = false;
+        marks_ = {};
+        started_ = completed_ = 0;
+    }
 
 private:
     struct bucket {
@@ -81,17 +93,19 @@ private:
         bool dropped = false;
     };
 
-    static std::size_t at(int i) noexcept { return static_cast<std::size_t>(i); }
     static std::size_t room_for(const bucket_layout& what) noexcept;
     row_exchange* sparse_in_flight(int index) const noexcept {
         const bucket& b = buckets_[at(index)];
         return b.skipped ? nullptr : b.sparse;
     }
-    std::byte* errors_of(int parameter) noexcept;
+    std::byte* errors_of(int parameter) noexcept {
+        const place& p = places_[at(parameter)];
+        bucket& b = buckets_[at(p.bucket)];
+        return b.errors.empty() ? nullptr : &b.errors[static_cast<std::size_t>(p.offset) * size_of(b.what.type)];
+    }
     void add_errors(bucket& b, std::span<const char> dropped) noexcept;
     void close_up(bucket& b, std::span<const char> dropped) noexcept;
     void spread_out(bucket& b) noexcept;
-    bool poll(const communicator& comm);
     void begin_slice(bucket& b);
     void set_complete(int index);
 

@@ -4,7 +4,6 @@
 #include <array>
 #include <numeric>
 #include <utility>
-#include <vector>
 
 #include "base/element_types.hpp"
 #include "base/index.hpp"

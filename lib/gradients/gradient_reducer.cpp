@@ -1,9 +1,9 @@
 #include <terrace/elastic.hpp>
 #include <terrace/gradients.hpp>
 
-#include <mutex>
 #include <utility>
 
+#include "base/keep_for_ever.hpp"
 #include "gradients/reducer_core.hpp"
 
 namespace terrace {
@@ -19,13 +19,9 @@ std::vector<communicator*> expect_some(std::span<communicator* const> comms) {
     return {comms.begin(), comms.end()};
 }
 
-// After a failure a network may still read or write the memory of calls. This leaks it on purpose.
+// After a failure a network may still read or write the memory of calls.
 void end(std::unique_ptr<reducer_core> core) {
-    if (!core || !core->is_broken()) return;
-    static std::mutex guard;
-    static auto& kept = *new std::vector<std::unique_ptr<reducer_core>>;
-    const std::lock_guard lock(guard);
-    kept.push_back(std::move(core));
+    if (core && core->is_broken()) keep_for_ever(std::move(core));
 }
 
 }  // namespace
@@ -50,7 +46,7 @@ gradient_reducer::~gradient_reducer() { end(std::move(core_)); }
 
 void* gradient_reducer::gradient(int parameter, element_type type) { return core_->gradient(parameter, type); }
 void gradient_reducer::set_gradient(int parameter, void* gradient) { core_->set_gradient(parameter, gradient); }
-std::int64_t gradient_reducer::count(int parameter) const { return core_->count(parameter); }
+std::int64_t gradient_reducer::count(int parameter) const { return core_->known(parameter).count; }
 void gradient_reducer::set_weight(double weight) { core_->set_weight(weight); }
 void gradient_reducer::drop(std::span<const int> parameters) { core_->drop(parameters); }
 void gradient_reducer::drop(std::span<const int> parameters, int root) { core_->drop(parameters, root); }
@@ -64,7 +60,7 @@ std::pair<std::span<const std::int64_t>, const void*> gradient_reducer::rows(int
     const row_exchange& sparse = core_->sparse(parameter, type);
     return {sparse.rows(), sparse.values()};
 }
-std::int64_t gradient_reducer::row(int parameter) const { return core_->row_of(parameter); }
+std::int64_t gradient_reducer::row(int parameter) const { return core_->known(parameter).row; }
 bool gradient_reducer::was_dense(int parameter) const { return core_->was_dense(parameter); }
 bool gradient_reducer::poll() { return core_->poll(); }
 void gradient_reducer::finish() { core_->finish(); }

@@ -34,7 +34,7 @@ void reducer_core::begin(bool joined) {
 }
 
 void reducer_core::forward_done(std::span<const int> used) {
-    const iteration_clock::inside counted(clock_);
+    const auto counted = clock_.inside();
     expect_unbroken();
     for (int p : used) known(p);
     if (forward_is_done_) throw usage_error("forward_done: called already in this iteration; call finish() first");
@@ -53,7 +53,7 @@ void reducer_core::forward_done(std::span<const int> used) {
 }
 
 void reducer_core::ready(int parameter) {
-    const iteration_clock::inside counted(clock_);
+    const auto counted = clock_.inside();
     if (known(parameter).row > 0)
         throw usage_error(
             fmt::format("ready: \"{}\" is sparse; pass its rows and their values", parameters_[at(parameter)].name));
@@ -62,7 +62,7 @@ void reducer_core::ready(int parameter) {
 
 void reducer_core::ready(int parameter, std::span<const std::int64_t> rows, const void* values, std::size_t elements,
                          element_type type) {
-    const iteration_clock::inside counted(clock_);
+    const auto counted = clock_.inside();
     const gradient_parameter& p = known(parameter);
     expect_unbroken();
     if (p.row == 0 || p.type != type || elements != rows.size() * static_cast<std::size_t>(p.row))
@@ -146,7 +146,7 @@ void reducer_core::move_along() {
 }
 
 bool reducer_core::poll() {
-    const iteration_clock::inside counted(clock_);
+    const auto counted = clock_.inside();
     expect_unbroken();
     bool all = false;
     or_break([&] {

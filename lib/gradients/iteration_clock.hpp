@@ -7,6 +7,8 @@
 
 #include <terrace/gradients.hpp>
 
+#include "base/at_end.hpp"
+
 namespace terrace::detail {
 
 /// Measures the times of iterations on one rank.
@@ -14,19 +16,10 @@ class iteration_clock {
 public:
     using time = std::chrono::steady_clock::time_point;
 
-    /// Counts the time until its end as spent in the reducer.
-    class inside {
-    public:
-        explicit inside(iteration_clock& of) noexcept : of_(of), since_(now()) {}
-        inside(const inside&) = delete;
-        inside& operator=(const inside&) = delete;
-        ~inside() { of_.inside_ += now() - since_; }
-
-    private:
-        iteration_clock& of_;
-        time since_;
-    };
-
+    /// Counts the time until the end of its result as spent in the reducer.
+    auto inside() noexcept {
+        return at_end([this, since = now()] { inside_ += now() - since; });
+    }
     /// Writes slices to the trace of a communicator that has one, which must outlive this.
     void trace_to(communicator& comm) {
         if (comm.is_traced()) trace_ = &comm;
@@ -52,9 +45,23 @@ public:
         if (--in_flight_ == 0) busy_ += now() - busy_since_;
     }
     /// finish() has been called.
-    void finishing() noexcept;
+    void finishing() noexcept {
+        finishing_ = now();
+        hidden_ = busy_ + (in_flight_ > 0 ? finishing_ - busy_since_ : duration{});
+    }
     /// finish() returns, with gradients that were reduced.
-    void finished();
+    void finished() {
+        const time end = now();
+        last_.compute = seconds(finishing_ - begin_ - inside_);
+        last_.communication = seconds(busy_);
+        last_.hidden = seconds(hidden_);
+        last_.exposed = seconds(end - finishing_);
+        slice("iteration", "compute", begin_, finishing_);
+        slice("iteration", "exposed", finishing_, end);
+        any_ = true;
+        begin_ = end;
+        inside_ = busy_ = hidden_ = {};
+    }
     /// Returns the times of the last iteration that was reduced, without `waiting`.
     const gradient_times& last() const noexcept { return last_; }
     /// True if there has been such an iteration.
@@ -73,23 +80,5 @@ private:
     time last_gradient_;
     communicator* trace_ = nullptr;  // null: none
 };
-
-inline void iteration_clock::finishing() noexcept {
-    finishing_ = now();
-    hidden_ = busy_ + (in_flight_ > 0 ? finishing_ - busy_since_ : duration{});
-}
-
-inline void iteration_clock::finished() {
-    const time end = now();
-    last_.compute = seconds(finishing_ - begin_ - inside_);
-    last_.communication = seconds(busy_);
-    last_.hidden = seconds(hidden_);
-    last_.exposed = seconds(end - finishing_);
-    slice("iteration", "compute", begin_, finishing_);
-    slice("iteration", "exposed", finishing_, end);
-    any_ = true;
-    begin_ = end;
-    inside_ = busy_ = hidden_ = {};
-}
 
 }  // namespace terrace::detail

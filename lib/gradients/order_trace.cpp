@@ -7,11 +7,9 @@
 
 namespace terrace::detail {
 
-order_trace::order_trace(std::vector<int> order)
-    : order_(std::move(order)), is_seen_(order_.size()), left_(order_.size()) {
+order_trace::order_trace(std::vector<int> order) : order_(std::move(order)), left_(order_.size()) {
     seen_.reserve(order_.size());
     seen_at_.reserve(order_.size());
-    proposal_.reserve(order_.size());
 }
 
 bool order_trace::asks_for_change(int buckets, const std::function<int(int)>& bucket_of) {
@@ -37,25 +35,13 @@ bool order_trace::asks_for_change(int buckets, const std::function<int(int)>& bu
     return !in_order && in_a_row_ >= patience;
 }
 
-const std::vector<int>& order_trace::proposal() {
-    std::fill(is_seen_.begin(), is_seen_.end(), 0);
-    for (int p : seen_) is_seen_[at(p)] = 1;
-    proposal_ = seen_;
+std::vector<int> order_trace::proposal() const {
+    std::vector<char> is_seen(order_.size());
+    for (int p : seen_) is_seen[at(p)] = 1;
+    std::vector<int> proposed = seen_;
     for (int p : order_)
-        if (is_seen_[at(p)] == 0) proposal_.push_back(p);
-    return proposal_;
-}
-
-std::vector<double> order_trace::ready_times() const {
-    std::vector<double> times;
-    for (const auto& t : seen_at_) times.push_back(std::chrono::duration<double>(t - seen_at_.front()).count());
-    return times;
-}
-
-void order_trace::follow(const std::vector<int>& order) {
-    order_ = order;
-    first_ = false;
-    in_a_row_ = 0;
+        if (is_seen[at(p)] == 0) proposed.push_back(p);
+    return proposed;
 }
 
 }  // namespace terrace::detail

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -10,17 +11,11 @@
 #include "base/element_types.hpp"
 #include "base/hash.hpp"
 #include "base/index.hpp"
+#include "base/text_parts.hpp"
 
 namespace terrace::detail {
 
 namespace {
-
-// A character that no line has ends each of them.
-std::string joined(const std::vector<std::string>& lines) {
-    std::string text;
-    for (const std::string& line : lines) text.append(line).push_back('\0');
-    return text;
-}
 
 std::string text_of(communicator& comm, std::string text, int root) {
     std::uint64_t size = text.size();
@@ -32,17 +27,13 @@ std::string text_of(communicator& comm, std::string text, int root) {
 
 // The first difference, in words; empty if there is none.
 std::string difference(const std::string& first_rank, const described& mine, int rank) {
-    std::size_t begin = 0, n = 0;
-    for (; begin < first_rank.size(); ++n) {
-        const std::size_t end = first_rank.find('\0', begin);
-        const std::string theirs = first_rank.substr(begin, end - begin);
-        if (n == mine.lines.size()) return fmt::format("rank 0 has {}, and rank {} has nothing there", theirs, rank);
-        if (theirs != mine.lines[n])
-            return fmt::format("rank 0 has {}, and rank {} has {}", theirs, rank, mine.lines[n]);
-        begin = end + 1;
-    }
-    if (n < mine.lines.size()) return fmt::format("rank 0 has nothing where rank {} has {}", rank, mine.lines[n]);
-    return {};
+    std::vector<std::string_view> theirs = split_at('\0', first_rank);
+    theirs.pop_back();  // what is behind the last end of a line
+    const auto [there, here] = std::ranges::mismatch(theirs, mine.lines);
+    if (there == theirs.end() && here == mine.lines.end()) return {};
+    if (there == theirs.end()) return fmt::format("rank 0 has nothing where rank {} has {}", rank, *here);
+    if (here == mine.lines.end()) return fmt::format("rank 0 has {}, and rank {} has nothing there", *there, rank);
+    return fmt::format("rank 0 has {}, and rank {} has {}", *there, rank, *here);
 }
 
 std::string line_of(const std::string& name, std::int64_t count, element_type type) {
@@ -86,7 +77,8 @@ std::string objection_to(const state_tensor& t) {
 }  // namespace
 
 void expect_same_lines(communicator& comm, const char* call, const described& mine) {
-    const std::string text = joined(mine.lines);
+    std::string text;
+    for (const std::string& line : mine.lines) text.append(line).push_back('\0');  // which no line has
     const bool refused = !mine.objection.empty();
     const std::uint64_t hash = refused ? 0 : hash_of(text.data(), text.size()) | 1;
     std::vector<std::uint64_t> all(at(comm.size()));

@@ -105,11 +105,6 @@ const gradient_parameter& reducer_core::known(int parameter) const {
     return parameters_[at(parameter)];
 }
 
-void reducer_core::expect_unbroken() const {
-    if (broken_)
-        throw usage_error("gradient_reducer: an earlier call failed, and the reducer is broken; make a new one");
-}
-
 void reducer_core::expect_between(const char* call) const {
     expect_unbroken();
     if (under_way_) throw usage_error(fmt::format("{}: an iteration is under way; call finish() first", call));
@@ -143,11 +138,6 @@ const row_exchange& reducer_core::sparse(int parameter, element_type type) const
         throw usage_error(
             fmt::format("rows: parameter \"{}\" is of type {}, not {}", p.name, to_string(p.type), to_string(type)));
     return *sparse_[at(parameter)];
-}
-
-int reducer_core::bucket_of(int parameter) const {
-    known(parameter);
-    return buckets_.bucket_of(parameter);
 }
 
 void reducer_core::set_weight(double weight) {

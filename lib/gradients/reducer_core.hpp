@@ -26,7 +26,7 @@ public:
     // As gradient_reducer has them.
     void* gradient(int parameter, element_type type);
     void set_gradient(int parameter, void* gradient);
-    std::int64_t count(int parameter) const { return known(parameter).count; }
+    const gradient_parameter& known(int parameter) const;
     void set_weight(double weight);
     void drop(std::span<const int> parameters);
     void drop(std::span<const int> parameters, int root);
@@ -35,7 +35,6 @@ public:
     void ready(int parameter, std::span<const std::int64_t> rows, const void* values, std::size_t elements,
                element_type type);
     const row_exchange& sparse(int parameter, element_type type) const;
-    std::int64_t row_of(int parameter) const { return known(parameter).row; }
     bool was_dense(int parameter) const { return sparse(parameter, known(parameter).type).was_dense(); }
     bool poll();
     void finish();
@@ -43,7 +42,10 @@ public:
     void broadcast(std::span<const state_tensor> tensors, int root);
     gradient_times statistics();
     int buckets() const noexcept { return buckets_.size(); }
-    int bucket_of(int parameter) const;
+    int bucket_of(int parameter) const {
+        known(parameter);
+        return buckets_.bucket_of(parameter);
+    }
     int rebuilds() const noexcept { return rebuilds_; }
     bool is_broken() const noexcept { return broken_; }
     void give_up() noexcept { broken_ = true; }
@@ -60,14 +62,23 @@ private:
         dropped,  // on all ranks
     };
 
-    static std::size_t at(int i) noexcept { return static_cast<std::size_t>(i); }
     int parameters() const noexcept { return static_cast<int>(parameters_.size()); }
     communicator& comm() const noexcept { return *comms_.front(); }
-    const gradient_parameter& known(int parameter) const;
-    void expect_unbroken() const;
+    void expect_unbroken() const {
+        if (broken_)
+            throw usage_error("gradient_reducer: an earlier call failed, and the reducer is broken; make a new one");
+    }
     void expect_between(const char* call) const;
+    // What another rank may wait for has not been done after an error.
     template <class Action>
-    void or_break(Action action);
+    void or_break(Action action) {
+        try {
+            action();
+        } catch (...) {
+            broken_ = true;
+            throw;
+        }
+    }
 
     // iteration.cpp
     void begin(bool joined = false);
@@ -115,16 +126,5 @@ private:
     bool broken_ = false;
     std::shared_ptr<int> guards_ = std::make_shared<int>(0);
 };
-
-// What another rank may wait for has not been done after an error.
-template <class Action>
-void reducer_core::or_break(Action action) {
-    try {
-        action();
-    } catch (...) {
-        broken_ = true;
-        throw;
-    }
-}
 
 }  // namespace terrace::detail

@@ -14,28 +14,10 @@ namespace {
 
 std::size_t size_from(std::int64_t n) noexcept { return static_cast<std::size_t>(n); }
 
-// Adds a row of `count` elements to another one.
-void add_row(std::byte* to, const std::byte* from, std::int64_t count, element_type type) noexcept {
-    with_float_type(type, [&]<class T>(std::type_identity<T>) {
-        using wide = accumulator_t<T>;
-        T* sum = reinterpret_cast<T*>(to);
-        const T* more = reinterpret_cast<const T*>(from);
-        for (std::int64_t i = 0; i < count; ++i)
-            sum[i] = static_cast<T>(static_cast<wide>(static_cast<wide>(sum[i]) + static_cast<wide>(more[i])));
-    });
-}
-
 }  // namespace
 
 row_exchange::row_exchange(const gradient_parameter& p, const gradient_options& o)
-    : row_(p.row),
-      rows_of_parameter_(p.count / p.row),
-      type_(p.type),
-      op_(o.op),
-      weighted_(o.weighted),
-      exact_(!o.rounds_on_wire),
-      dense_above_(o.dense_above),
-      sum_(size_from(p.row)) {}
+    : options_(o), row_(p.row), rows_of_parameter_(p.count / p.row), type_(p.type), sum_(size_from(p.row)) {}
 
 void row_exchange::add(std::span<const std::int64_t> rows, const void* values) {
     for (std::int64_t row : rows)
@@ -46,11 +28,6 @@ void row_exchange::add(std::span<const std::int64_t> rows, const void* values) {
     const std::size_t before = values_.size();
     values_.resize(rows_.size() * row_bytes());
     if (!rows.empty()) std::memcpy(&values_[before], values, values_.size() - before);
-}
-
-void row_exchange::forget() noexcept {
-    rows_.clear();
-    values_.clear();
 }
 
 void row_exchange::start(communicator& comm, const bucket_marks& marks, double factor) {
@@ -71,13 +48,7 @@ bool row_exchange::follow_up() {
     // Powers of two, so that calls have few shapes.
     const std::size_t padded = most == 0 ? 0 : std::bit_ceil(size_from(most));
     dense_ = is_faster_dense(most, padded);
-    if (factor_ != 1)
-        with_float_type(type_, [&]<class T>(std::type_identity<T>) {
-            using wide = accumulator_t<T>;
-            T* each = reinterpret_cast<T*>(values_.data());
-            for (std::size_t i = 0; i < rows_.size() * size_from(row_); ++i)
-                each[i] = static_cast<T>(static_cast<wide>(static_cast<wide>(each[i]) * static_cast<wide>(factor_)));
-        });
+    if (factor_ != 1) scale_floats(values_.data(), static_cast<std::int64_t>(rows_.size()) * row_, type_, factor_);
     if (dense_) send_dense();
     rows_.resize(padded, -1);
     all_rows_.resize(padded * size_from(comm_->size()));
@@ -89,13 +60,13 @@ bool row_exchange::follow_up() {
 // All ranks know `most`, and have the same plan. Which rows there are travels either way.
 bool row_exchange::is_faster_dense(std::int64_t most, std::size_t padded) const {
     const auto bytes = [&](std::size_t rows) { return static_cast<std::int64_t>(rows * row_bytes()); };
-    if (dense_above_ == 0 && most > 0) {
+    if (options_.dense_above == 0 && most > 0) {
         const double dense = comm_->predicted(bytes(size_from(rows_of_parameter_)));
         const double sparse = comm_->predicted_allgather(bytes(padded * size_from(comm_->size())));
         if (dense > 0 && sparse > 0) return dense < sparse;
     }
     // A ring gathers P - 1 parts of `most` rows, and reduces in 2 (P - 1) / P parts of all rows.
-    const double limit = dense_above_ > 0 ? dense_above_ : 2.0 / comm_->size();
+    const double limit = options_.dense_above > 0 ? options_.dense_above : 2.0 / comm_->size();
     return static_cast<double>(most) > limit * static_cast<double>(rows_of_parameter_);
 }
 
@@ -109,23 +80,10 @@ void row_exchange::send_rows() {
 void row_exchange::send_dense() {
     dense_values_.assign(size_from(rows_of_parameter_) * row_bytes(), std::byte{});
     for (std::size_t i = 0; i < rows_.size(); ++i)
-        add_row(&dense_values_[size_from(rows_[i]) * row_bytes()], &values_[i * row_bytes()], row_, type_);
-    const reduction op = weighted_ ? reduce_op::sum : op_;
+        add_floats(&dense_values_[size_from(rows_[i]) * row_bytes()], &values_[i * row_bytes()], row_, type_);
+    const reduction op = options_.weighted ? reduce_op::sum : options_.op;
     values_call_ = comm_->allreduce_async(dense_values_.data(), dense_values_.data(), rows_of_parameter_ * row_, type_,
-                                          exact_ ? exact(op) : op);
-}
-
-bool row_exchange::test() { return follow_up() && rows_call_.test() && values_call_.test(); }
-
-void row_exchange::wait_for_follow_up() {
-    counts_call_.wait();
-    follow_up();
-}
-
-void row_exchange::wait() {
-    wait_for_follow_up();
-    rows_call_.wait();
-    values_call_.wait();
+                                          options_.rounds_on_wire ? op : exact(op));
 }
 
 bucket_marks row_exchange::marks() const noexcept {
@@ -135,11 +93,6 @@ bucket_marks row_exchange::marks() const noexcept {
         marks.asks_for_order |= all_[r + 2] != 0;
     }
     return marks;
-}
-
-void row_exchange::clear_result() noexcept {
-    result_rows_.clear();
-    result_.clear();
 }
 
 void row_exchange::merge() {
@@ -174,7 +127,7 @@ void row_exchange::merge_as(std::size_t first, std::size_t last) {
         const T* each = reinterpret_cast<const T*>(&all_values_[order_[n] * row_bytes()]);
         for (std::size_t i = 0; i < sum_.size(); ++i) sum_[i] += static_cast<double>(static_cast<wide>(each[i]));
     }
-    const double divisor = op_ == reduce_op::avg && !weighted_ ? comm_->size() : 1;
+    const double divisor = options_.op == reduce_op::avg && !options_.weighted ? comm_->size() : 1;
     T* to = reinterpret_cast<T*>(&result_[at]);
     for (std::size_t i = 0; i < sum_.size(); ++i) to[i] = static_cast<T>(static_cast<wide>(sum_[i] / divisor));
 }

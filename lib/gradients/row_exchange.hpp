@@ -22,7 +22,10 @@ public:
     /// Adds rows of this rank, which may repeat. @throws usage_error if a row does not exist
     void add(std::span<const std::int64_t> rows, const void* values);
     /// Drops the rows of this rank that have not been sent.
-    void forget() noexcept;
+    void forget() noexcept {
+        rows_.clear();
+        values_.clear();
+    }
 
     /// Starts: gathers counts and marks. @param factor of all values, before they are added up
     void start(communicator& comm, const bucket_marks& marks, double factor);
@@ -30,18 +33,28 @@ public:
     /// call begin on any communicator, since all ranks keep to one order.
     bool follow_up();
     /// Moves calls along. Returns true if all are complete.
-    bool test();
+    bool test() { return follow_up() && rows_call_.test() && values_call_.test(); }
     /// Returns when follow_up() has been done.
-    void wait_for_follow_up();
+    void wait_for_follow_up() {
+        counts_call_.wait();
+        follow_up();
+    }
     /// Returns when all calls are complete.
-    void wait();
+    void wait() {
+        wait_for_follow_up();
+        rows_call_.wait();
+        values_call_.wait();
+    }
     /// Returns the marks of all ranks together. After wait().
     bucket_marks marks() const noexcept;
 
     /// Adds up equal rows. After wait().
     void merge();
     /// Makes the result empty.
-    void clear_result() noexcept;
+    void clear_result() noexcept {
+        result_rows_.clear();
+        result_.clear();
+    }
     /// Returns the rows that any rank has, ascending, and their values.
     std::span<const std::int64_t> rows() const noexcept { return result_rows_; }
     const void* values() const noexcept { return result_.data(); }
@@ -58,11 +71,9 @@ private:
     template <class T>
     void merge_as(std::size_t first, std::size_t last);
 
+    gradient_options options_;
     std::int64_t row_, rows_of_parameter_;
     element_type type_;
-    reduce_op op_;
-    bool weighted_, exact_;
-    double dense_above_;
 
     communicator* comm_ = nullptr;
     double factor_ = 1;

@@ -7,6 +7,8 @@
 
 #include <terrace/gradients.hpp>
 
+#include "base/index.hpp"
+
 namespace terrace::detail {
 
 /// Which parameters ranks have used since gradients were reduced last: a bitmap, one byte each, whose maximum over
@@ -50,8 +52,6 @@ public:
     }
 
 private:
-    static std::size_t at(int i) noexcept { return static_cast<std::size_t>(i); }
-
     unused_parameters how_;
     std::vector<std::uint8_t> mine_, all_, expected_;  // by parameter
     bool known_ = false;                               // expected_

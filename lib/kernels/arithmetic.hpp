@@ -3,6 +3,7 @@
 #include <bit>
 #include <complex>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <type_traits>
 
@@ -83,49 +84,28 @@ struct avg : sum {};
 // Sums of elements that are multiplied before: see multiply().
 struct premul_sum : sum {};
 
-// Bit by bit.
-struct band {
+template <class Operator>
+struct bit_by_bit {
     template <class T>
     static constexpr T of(T a, T b) noexcept {
-        return static_cast<T>(a & b);
+        return static_cast<T>(Operator()(a, b));
     }
 };
-
-struct bor {
-    template <class T>
-    static constexpr T of(T a, T b) noexcept {
-        return static_cast<T>(a | b);
-    }
-};
-
-struct bxor {
-    template <class T>
-    static constexpr T of(T a, T b) noexcept {
-        return static_cast<T>(a ^ b);
-    }
-};
+struct band : bit_by_bit<std::bit_and<>> {};
+struct bor : bit_by_bit<std::bit_or<>> {};
+struct bxor : bit_by_bit<std::bit_xor<>> {};
 
 // Truth values, without branches, so that loops vectorise.
-struct land {
+template <class Operator>
+struct of_truth_values {
     template <class T>
     static constexpr T of(T a, T b) noexcept {
-        return static_cast<T>((a != 0) & (b != 0));
+        return static_cast<T>(Operator()(a != 0, b != 0));
     }
 };
-
-struct lor {
-    template <class T>
-    static constexpr T of(T a, T b) noexcept {
-        return static_cast<T>((a | b) != 0);
-    }
-};
-
-struct lxor {
-    template <class T>
-    static constexpr T of(T a, T b) noexcept {
-        return static_cast<T>((a != 0) != (b != 0));
-    }
-};
+struct land : of_truth_values<std::bit_and<>> {};
+struct lor : of_truth_values<std::bit_or<>> {};
+struct lxor : of_truth_values<std::bit_xor<>> {};
 
 // True for operations on complex numbers that combine real and imaginary parts each for themselves.
 template <class Op>

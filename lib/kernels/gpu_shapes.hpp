@@ -43,11 +43,6 @@ constexpr auto kernel_type() noexcept {
     else return std::type_identity<arithmetic::kernel_t<T>>();
 }
 
-template <class T, class Op, class Call>
-auto with_shape(int k, int parts, const Call& call) {
-    return k == 2 ? call.template run<T, Op, two>(parts) : call.template run<T, Op, many>(parts);
-}
-
 template <class T, class Call>
 auto with_op(reduce_op op, int k, const Call& call) {
     switch (op) {
@@ -57,7 +52,9 @@ auto with_op(reduce_op op, int k, const Call& call) {
             if constexpr (is_defined(reduce_op::name, element_type_of<T>)) { \
                 using kernel = kernel_op<arithmetic::name>; \
                 using type = typename decltype(kernel_type<kernel, T>())::type; \
-                return with_shape<type, kernel>(k, sizeof(T) / sizeof(type), call); \
+                constexpr int parts = sizeof(T) / sizeof(type); \
+                if (k == 2) return call.template run<type, kernel, two>(parts); \
+                return call.template run<type, kernel, many>(parts); \
             } else break;
 #include <terrace/reduce_ops.def>
         // clang-format on

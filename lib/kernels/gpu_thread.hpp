@@ -85,18 +85,11 @@ inline std::int64_t blocks(const task& t, std::size_t element) noexcept {
 
 // Each input is read once, and not soon again: it may leave the caches first. A result is what is sent next. By name,
 // because the compiler takes accesses of 16 bytes apart where it likes.
-TERRACE_EITHER_SIDE inline vector load_once(const vector* p) noexcept {
-#ifdef __CUDA_ARCH__
-    const uint4 v = __ldcs(reinterpret_cast<const uint4*>(p));
-    return {{v.x, v.y, v.z, v.w}};
-#else
-    return *p;
-#endif
-}
-
+template <bool once>
 TERRACE_EITHER_SIDE inline vector load(const vector* p) noexcept {
 #ifdef __CUDA_ARCH__
-    const uint4 v = __ldca(reinterpret_cast<const uint4*>(p));
+    const auto* at = reinterpret_cast<const uint4*>(p);
+    const uint4 v = once ? __ldcs(at) : __ldca(at);
     return {{v.x, v.y, v.z, v.w}};
 #else
     return *p;
@@ -115,8 +108,8 @@ TERRACE_EITHER_SIDE inline void store(vector* p, const vector& v) noexcept {
 TERRACE_EITHER_SIDE inline vector load_anywhere(const std::byte* p) noexcept {
     const auto shift = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(p) & (sizeof(vector) - 1));
     const auto* at = reinterpret_cast<const vector*>(p - shift);
-    if (shift == 0) return load(at);
-    const vector low = load(at), high = load(at + 1);
+    if (shift == 0) return load<false>(at);
+    const vector low = load<false>(at), high = load<false>(at + 1);
     const std::uint32_t words[8] = {low.words[0],  low.words[1],  low.words[2],  low.words[3],
                                     high.words[0], high.words[1], high.words[2], high.words[3]};
     // Indices known to the compiler alone stay in registers: first by 8 bytes, then by 4, then within words.
@@ -233,7 +226,7 @@ TERRACE_EITHER_SIDE inline void combine(const task& t, const void* const* source
             TERRACE_UNROLLED
             for (int u = 0; u < Unrolled; ++u) {
                 const T* at = static_cast<const T*>(sources[from + s]) + element(u);
-                if constexpr (Aligned) loaded[s][u] = load_once(reinterpret_cast<const vector*>(at));
+                if constexpr (Aligned) loaded[s][u] = load<true>(reinterpret_cast<const vector*>(at));
                 else loaded[s][u] = load_anywhere(reinterpret_cast<const std::byte*>(at));
             }
         }

@@ -100,30 +100,20 @@ inline void combine(void* dst, const void* const* sources, int k, std::int64_t c
 }
 
 template <vectors V, class T>
-inline void multiply_typed(T* to, const T* from, std::int64_t count, wide_t<T> factor) noexcept {
+inline void multiply_typed(void* to, const void* from, std::int64_t count, double factor) {
     using wide = wide_t<T>;
+    const auto by = static_cast<wide>(factor);
     wide product[tile<wide>];
     for (std::int64_t begin = 0; begin < count; begin += tile<wide>) {
         const std::int64_t n = std::min(tile<wide>, count - begin);
-        widen<V>(product, from + begin, n);
+        widen<V>(product, static_cast<const T*>(from) + begin, n);
 #pragma omp simd
-        for (std::int64_t i = 0; i < n; ++i) product[i] *= factor;
-        narrow<V>(to + begin, product, n);
+        for (std::int64_t i = 0; i < n; ++i) product[i] *= by;
+        narrow<V>(static_cast<T*>(to) + begin, product, n);
     }
 }
 
 using multiply_kernel = void (*)(void* to, const void* from, std::int64_t count, double factor);
-
-template <class T>
-void multiply_plain(void* to, const void* from, std::int64_t count, double factor) {
-    multiply_typed<vectors::plain>(static_cast<T*>(to), static_cast<const T*>(from), count,
-                                   static_cast<wide_t<T>>(factor));
-}
-
-template <class Op, class T>
-void combine_plain(void* dst, const void* const* sources, int k, std::int64_t count, int divisor) {
-    combine<vectors::plain, Op, T>(dst, sources, k, count, divisor);
-}
 
 // The same loops, all inlined. No multiplication is fused with an addition: bits must not depend on the machine.
 #if defined(__x86_64__)
@@ -135,17 +125,16 @@ template <class Op, class T>
 
 template <class T>
 [[TERRACE_WIDE, gnu::flatten]] void multiply_wide(void* to, const void* from, std::int64_t count, double factor) {
-    multiply_typed<vectors::wide>(static_cast<T*>(to), static_cast<const T*>(from), count,
-                                  static_cast<wide_t<T>>(factor));
+    multiply_typed<vectors::wide, T>(to, from, count, factor);
 }
 
 // Whatever has avx2 has f16c.
 bool has_wide_vectors() noexcept { return __builtin_cpu_supports("avx2"); }
 #else
 template <class Op, class T>
-constexpr reduce_kernel combine_wide = combine_plain<Op, T>;
+constexpr reduce_kernel combine_wide = combine<vectors::plain, Op, T>;
 template <class T>
-constexpr multiply_kernel multiply_wide = multiply_plain<T>;
+constexpr multiply_kernel multiply_wide = multiply_typed<vectors::plain, T>;
 
 bool has_wide_vectors() noexcept { return false; }
 #endif
@@ -192,9 +181,9 @@ reduce_kernel find_op(reduce_op op, vectors v, grouping how) noexcept {
         case reduce_op::name: \
             if constexpr (is_defined(reduce_op::name, element_type_of<T>)) { \
                 if (how == grouping::by_tree && rounds(type_of<T>, op)) \
-                    return compiled(combine_by_tree<combine_plain<name, kernel_t<T>>, sizeof(T)>, \
+                    return compiled(combine_by_tree<combine<vectors::plain, name, kernel_t<T>>, sizeof(T)>, \
                                     combine_by_tree<combine_wide<name, kernel_t<T>>, sizeof(T)>); \
-                return compiled(combine_plain<name, kernel_t<T>>, combine_wide<name, kernel_t<T>>); \
+                return compiled(combine<vectors::plain, name, kernel_t<T>>, combine_wide<name, kernel_t<T>>); \
             } else break;
 #include <terrace/reduce_ops.def>
         // clang-format on
@@ -214,7 +203,7 @@ void multiply(void* to, const void* from, std::int64_t count, element_type type,
     with_type(type, [&]<class T>(std::type_identity<T>) {
         if constexpr (is_defined(reduce_op::premul_sum, element_type_of<T>)) {
             using part = part_t<T>;
-            const multiply_kernel run = v == vectors::wide ? multiply_wide<part> : multiply_plain<part>;
+            const multiply_kernel run = v == vectors::wide ? multiply_wide<part> : multiply_typed<vectors::plain, part>;
             run(to, from, count * static_cast<std::int64_t>(sizeof(T) / sizeof(part)), factor);
         }
     });

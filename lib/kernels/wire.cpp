@@ -111,63 +111,48 @@ inline void unpack_block(float* to, const std::byte* from, int n, wire_type as) 
 }
 
 // Elements of any alignment, block by block; T is a float, or a short one whose wide type is float.
-template <vectors V, class T>
-inline void encode_typed(std::byte* to, const std::byte* from, std::int64_t count, wire_type as) noexcept {
+template <bool encodes, vectors V, class T>
+inline void convert_typed(std::byte* to, const std::byte* from, std::int64_t count, wire_type as) {
     std::array<T, wire_block> elements;
     std::array<float, wire_block> floats;
-    for (std::int64_t begin = 0; begin < count; begin += wire_block, to += wire_bytes(as, wire_block)) {
+    for (std::int64_t begin = 0; begin < count; begin += wire_block) {
         const auto n = static_cast<int>(std::min(wire_block, count - begin));
-        std::memcpy(elements.data(), from + begin * static_cast<std::int64_t>(sizeof(T)),
-                    static_cast<std::size_t>(n) * sizeof(T));
-        for (int i = 0; i < n; ++i) floats[at(i)] = static_cast<float>(elements[at(i)]);
-        pack_block<V>(to, floats.data(), n, as);
-    }
-}
-
-template <vectors V, class T>
-inline void decode_typed(std::byte* to, const std::byte* from, std::int64_t count, wire_type as) noexcept {
-    std::array<T, wire_block> elements;
-    std::array<float, wire_block> floats;
-    for (std::int64_t begin = 0; begin < count; begin += wire_block, from += wire_bytes(as, wire_block)) {
-        const auto n = static_cast<int>(std::min(wire_block, count - begin));
-        unpack_block<V>(floats.data(), from, n, as);
-        for (int i = 0; i < n; ++i) elements[at(i)] = static_cast<T>(floats[at(i)]);
-        std::memcpy(to + begin * static_cast<std::int64_t>(sizeof(T)), elements.data(),
-                    static_cast<std::size_t>(n) * sizeof(T));
+        const std::int64_t offset = begin * static_cast<std::int64_t>(sizeof(T)), encoded = wire_bytes(as, begin);
+        const std::size_t bytes = static_cast<std::size_t>(n) * sizeof(T);
+        if constexpr (encodes) {
+            std::memcpy(elements.data(), from + offset, bytes);
+            for (int i = 0; i < n; ++i) floats[at(i)] = static_cast<float>(elements[at(i)]);
+            pack_block<V>(to + encoded, floats.data(), n, as);
+        } else {
+            unpack_block<V>(floats.data(), from + encoded, n, as);
+            for (int i = 0; i < n; ++i) elements[at(i)] = static_cast<T>(floats[at(i)]);
+            std::memcpy(to + offset, elements.data(), bytes);
+        }
     }
 }
 
 using conversion = void (*)(std::byte* to, const std::byte* from, std::int64_t count, wire_type as);
 
-template <class T>
-void encode_plain(std::byte* to, const std::byte* from, std::int64_t count, wire_type as) {
-    encode_typed<vectors::plain, T>(to, from, count, as);
-}
-template <class T>
-void decode_plain(std::byte* to, const std::byte* from, std::int64_t count, wire_type as) {
-    decode_typed<vectors::plain, T>(to, from, count, as);
-}
-
 #if defined(__x86_64__)
-template <class T>
-[[TERRACE_WIDE, gnu::flatten]] void encode_wide(std::byte* to, const std::byte* from, std::int64_t count,
-                                                wire_type as) {
-    encode_typed<vectors::wide, T>(to, from, count, as);
-}
-template <class T>
-[[TERRACE_WIDE, gnu::flatten]] void decode_wide(std::byte* to, const std::byte* from, std::int64_t count,
-                                                wire_type as) {
-    decode_typed<vectors::wide, T>(to, from, count, as);
+template <bool encodes, class T>
+[[TERRACE_WIDE, gnu::flatten]] void convert_wide(std::byte* to, const std::byte* from, std::int64_t count,
+                                                 wire_type as) {
+    convert_typed<encodes, vectors::wide, T>(to, from, count, as);
 }
 #else
-template <class T>
-constexpr conversion encode_wide = encode_plain<T>;
-template <class T>
-constexpr conversion decode_wide = decode_plain<T>;
+template <bool encodes, class T>
+constexpr conversion convert_wide = convert_typed<encodes, vectors::plain, T>;
 #endif
 
-void run(conversion by, void* to, const void* from, std::int64_t count, wire_type as) noexcept {
-    by(static_cast<std::byte*>(to), static_cast<const std::byte*>(from), count, as);
+template <bool encodes>
+void convert(void* to, const void* from, std::int64_t count, element_type type, wire_type as, vectors v) noexcept {
+    with_type(type, [&]<class T>(std::type_identity<T>) {
+        if constexpr (is_real(element_type_of<T>)) {
+            const conversion run =
+                v == vectors::wide ? convert_wide<encodes, T> : convert_typed<encodes, vectors::plain, T>;
+            run(static_cast<std::byte*>(to), static_cast<const std::byte*>(from), count, as);
+        }
+    });
 }
 
 }  // namespace
@@ -177,10 +162,7 @@ bool is_encoded(element_type type, wire_type as) noexcept {
 }
 
 void encode(void* to, const void* from, std::int64_t count, element_type type, wire_type as, vectors v) noexcept {
-    with_type(type, [&]<class T>(std::type_identity<T>) {
-        if constexpr (is_real(element_type_of<T>))
-            run(v == vectors::wide ? encode_wide<T> : encode_plain<T>, to, from, count, as);
-    });
+    convert<true>(to, from, count, type, as, v);
 }
 
 void add_rounding_errors(void* errors, const void* from, const void* encoded, range some, double weight,
@@ -206,10 +188,7 @@ void add_rounding_errors(void* errors, const void* from, const void* encoded, ra
 }
 
 void decode(void* to, const void* from, std::int64_t count, element_type type, wire_type as, vectors v) noexcept {
-    with_type(type, [&]<class T>(std::type_identity<T>) {
-        if constexpr (is_real(element_type_of<T>))
-            run(v == vectors::wide ? decode_wide<T> : decode_plain<T>, to, from, count, as);
-    });
+    convert<false>(to, from, count, type, as, v);
 }
 
 }  // namespace terrace::detail

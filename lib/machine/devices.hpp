@@ -1,16 +1,22 @@
 #pragma once
 
+#include "base/index.hpp"
 #include "machine/hierarchy.hpp"
 
 namespace terrace::detail {
 
 /// Returns true for memory that processor cores share, or that sockets reach of one another.
-bool is_memory(fabric f) noexcept;
+constexpr bool is_memory(fabric f) noexcept { return f == fabric::shm || f == fabric::bus; }
 
 /// Returns true if ranks are GPUs: the link of a rank is NVLink or PCIe. Messages between them go whole.
-bool on_gpus(const hierarchy& machine) noexcept;
+inline bool on_gpus(const hierarchy& machine) noexcept {
+    const fabric f = machine.levels.front().medium;
+    return f == fabric::nvlink || f == fabric::pcie;
+}
 
 /// Returns true if ranks that meet at level `l` are processor cores that copy through memory they share.
-bool through_memory(const hierarchy& machine, int l) noexcept;
+inline bool through_memory(const hierarchy& machine, int l) noexcept {
+    return !on_gpus(machine) && is_memory(machine.levels[at(l)].medium);
+}
 
 }  // namespace terrace::detail

@@ -1,6 +1,5 @@
 #include "machine/hierarchy.hpp"
 
-#include <algorithm>
 #include <array>
 #include <numeric>
 
@@ -10,7 +9,6 @@
 #include <terrace/error.hpp>
 
 #include "base/edit_distance.hpp"
-#include "base/index.hpp"
 #include "base/letters.hpp"
 
 namespace terrace::detail {
@@ -33,13 +31,6 @@ constexpr std::array<std::pair<std::string_view, fabric>, 13> fabric_aliases{{{"
                                                                               {"eth", fabric::ethernet},
                                                                               {"roce", fabric::ethernet},
                                                                               {"tcp", fabric::ethernet}}};
-
-// Starts of consecutive pieces of the given sizes, and the end of the last.
-std::vector<int> starts(const std::vector<int>& sizes) {
-    std::vector<int> result(sizes.size() + 1, 0);
-    std::partial_sum(sizes.begin(), sizes.end(), result.begin() + 1);
-    return result;
-}
 
 // Those with the given indexes; none where there are none.
 template <class T>
@@ -67,27 +58,23 @@ std::string unknown_fabric(std::string_view text) {
                        fmt::join(fabric_table, ", "));
 }
 
-bool between_nodes(fabric f) noexcept { return f == fabric::infiniband || f == fabric::ethernet; }
-
 tree::tree(std::vector<std::vector<int>> children) : children_(std::move(children)) {
     if (children_.empty() || children_.back().size() != 1) throw usage_error("tree: the last level must be one domain");
     for (int l = 0; l < depth(); ++l) {
         const std::vector<int>& sizes = children_[at(l)];
         if (std::any_of(sizes.begin(), sizes.end(), [](int n) { return n < 1; }))
             throw usage_error("tree: a domain has no children");
-        first_child_.push_back(starts(sizes));
+        std::vector<int>& starts = first_child_.emplace_back(sizes.size() + 1);
+        std::partial_sum(sizes.begin(), sizes.end(), starts.begin() + 1);
         const bool alike = std::adjacent_find(sizes.begin(), sizes.end(), std::not_equal_to<>()) == sizes.end();
         size_.push_back(alike && !sizes.empty() ? sizes.front() : 0);
         std::vector<int>& parents = parents_.emplace_back();
         for (int d = 0; !alike && d < domains(l); ++d) parents.insert(parents.end(), at(sizes[at(d)]), d);
-        if (l > 0 && first_child_.back().back() != domains(l - 1))
+        if (l > 0 && starts.back() != domains(l - 1))
             throw usage_error(fmt::format("tree: level {} has {} children, but there are {} domains below it", l,
-                                          first_child_.back().back(), domains(l - 1)));
+                                          starts.back(), domains(l - 1)));
         std::vector<int> ranks(sizes.size() + 1);
-        for (std::size_t d = 0; d < ranks.size(); ++d) {
-            const int child = first_child_[at(l)][d];
-            ranks[d] = l == 0 ? child : first_rank_[at(l - 1)][at(child)];
-        }
+        for (std::size_t d = 0; d < ranks.size(); ++d) ranks[d] = first_rank(l - 1, starts[d]);
         first_rank_.push_back(std::move(ranks));
     }
     ranks_ = first_rank_.back().back();
@@ -101,49 +88,6 @@ tree tree::uniform(std::span<const int> sizes) {
         domains *= sizes[l];
     }
     return tree(std::move(children));
-}
-
-int tree::first_child(int l, int d) const noexcept { return first_child_[at(l)][at(d)]; }
-
-int tree::first_rank(int l, int d) const noexcept { return l < 0 ? d : first_rank_[at(l)][at(d)]; }
-
-int tree::domain_of(int l, int rank) const noexcept {
-    int domain = rank;
-    for (int inner = 0; inner <= l; ++inner) domain = parent(inner, domain);
-    return domain;
-}
-
-std::optional<int> tree::uniform_size(int l) const noexcept {
-    return size_[at(l)] > 0 ? std::optional(size_[at(l)]) : std::nullopt;
-}
-
-bool tree::uniform() const noexcept {
-    for (int l = 0; l < depth(); ++l)
-        if (!uniform_size(l)) return false;
-    return true;
-}
-
-int tree::common_level(int a, int b) const noexcept {
-    int l = -1;
-    for (; a != b; a = parent(l, a), b = parent(l, b)) ++l;
-    return l;
-}
-
-int hierarchy::torus_level() const noexcept {
-    int l = 0;
-    while (l < depth() && !levels[at(l)].ring) ++l;
-    return l;
-}
-
-int ring_hops(int from, int to, int size) noexcept {
-    const int up = to < from ? to - from + size : to - from;
-    return 2 * up <= size ? up : up - size;
-}
-
-int hierarchy::node_levels() const noexcept {
-    int l = 0;
-    while (l < depth() && !between_nodes(levels[at(l)].medium)) ++l;
-    return l;
 }
 
 std::vector<int> hierarchy::node_sizes() const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -7,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/index.hpp"
 #include "base/range.hpp"
 #include "base/wire.hpp"
 #include "base/wire_type.hpp"
@@ -23,7 +25,7 @@ std::optional<fabric> parse_fabric(std::string_view text) noexcept;
 /// Returns a message: the unknown name, the nearest fabric, and all of them.
 std::string unknown_fabric(std::string_view text);
 /// Whether the fabric connects machines (infiniband, ethernet) rather than parts of one.
-bool between_nodes(fabric f) noexcept;
+constexpr bool between_nodes(fabric f) noexcept { return f == fabric::infiniband || f == fabric::ethernet; }
 
 /// What moves buffers on GPUs over a level's links, NCCL or MPI. 0: not given, and assumed.
 struct device_rates {
@@ -64,29 +66,37 @@ public:
 
     int depth() const noexcept { return static_cast<int>(children_.size()); }
     int ranks() const noexcept { return ranks_; }
-    int domains(int l) const noexcept { return static_cast<int>(children_[static_cast<std::size_t>(l)].size()); }
-    int children(int l, int d) const noexcept {
-        return children_[static_cast<std::size_t>(l)][static_cast<std::size_t>(d)];
-    }
+    int domains(int l) const noexcept { return static_cast<int>(children_[at(l)].size()); }
+    int children(int l, int d) const noexcept { return children_[at(l)][at(d)]; }
     const std::vector<std::vector<int>>& children() const noexcept { return children_; }
     /// Children of level l in the whole machine: ranks for l = 0, else the domains of level l - 1.
     int members(int l) const noexcept { return l == 0 ? ranks_ : domains(l - 1); }
     /// First child of domain d of level l, counted over the whole level; d == domains(l) gives members(l).
-    int first_child(int l, int d) const noexcept;
+    int first_child(int l, int d) const noexcept { return first_child_[at(l)][at(d)]; }
     /// First rank of domain d of level l; d == domains(l) gives ranks(). Level -1: ranks themselves.
-    int first_rank(int l, int d) const noexcept;
+    int first_rank(int l, int d) const noexcept { return l < 0 ? d : first_rank_[at(l)][at(d)]; }
     /// The domain of level l that has the child, counted over the whole level.
     int parent(int l, int child) const noexcept {
-        const int size = size_[static_cast<std::size_t>(l)];
-        return size > 0 ? child / size : parents_[static_cast<std::size_t>(l)][static_cast<std::size_t>(child)];
+        const int size = size_[at(l)];
+        return size > 0 ? child / size : parents_[at(l)][at(child)];
     }
     /// The domain of level l that holds the rank. Level -1: the rank itself.
-    int domain_of(int l, int rank) const noexcept;
+    int domain_of(int l, int rank) const noexcept {
+        int domain = rank;
+        for (int inner = 0; inner <= l; ++inner) domain = parent(inner, domain);
+        return domain;
+    }
     /// The number of children if it is the same for all domains of the level.
-    std::optional<int> uniform_size(int l) const noexcept;
-    bool uniform() const noexcept;
+    std::optional<int> uniform_size(int l) const noexcept {
+        return size_[at(l)] > 0 ? std::optional(size_[at(l)]) : std::nullopt;
+    }
+    bool uniform() const noexcept { return std::ranges::find(size_, 0) == size_.end(); }
     /// The innermost level at which both ranks are in one domain; -1 if they are one rank.
-    int common_level(int a, int b) const noexcept;
+    int common_level(int a, int b) const noexcept {
+        int l = -1;
+        for (; a != b; a = parent(l, a), b = parent(l, b)) ++l;
+        return l;
+    }
 
     friend bool operator==(const tree& a, const tree& b) noexcept { return a.children_ == b.children_; }
 
@@ -119,23 +129,30 @@ struct hierarchy {
     int ranks() const noexcept { return shape.ranks(); }
     /// Returns what a child's link into a level carries per direction [B/s]. @param child counted over the machine
     double rate(int l, int child) const noexcept {
-        const level& of = levels[static_cast<std::size_t>(l)];
-        return of.rates.empty() ? of.bandwidth : of.rates[static_cast<std::size_t>(child)];
+        const level& of = levels[at(l)];
+        return of.rates.empty() ? of.bandwidth : of.rates[at(child)];
     }
     /// Returns the part of the bandwidth that one direction has, for a level whose children form rings.
     double ring_share(int l) const noexcept { return shape.children(l, 0) > 2 ? 0.5 : 1; }
     /// The first level whose children form rings, a dimension of a torus as all further ones are; depth() if there is
     /// none.
-    int torus_level() const noexcept;
+    int torus_level() const noexcept {
+        return static_cast<int>(std::ranges::find(levels, true, &level::ring) - levels.begin());
+    }
     bool has_torus() const noexcept { return torus_level() < depth(); }
     /// How many of the innermost levels lie within one node; 0 if every rank is a node of its own.
-    int node_levels() const noexcept;
+    int node_levels() const noexcept {
+        return static_cast<int>(std::ranges::find_if(levels, between_nodes, &level::medium) - levels.begin());
+    }
     /// Ranks of each node, in order.
     std::vector<int> node_sizes() const;
 };
 
 /// Hops from one place on a ring to another, the shorter way; negative: downwards.
-int ring_hops(int from, int to, int size) noexcept;
+constexpr int ring_hops(int from, int to, int size) noexcept {
+    const int up = to < from ? to - from + size : to - from;
+    return 2 * up <= size ? up : up - size;
+}
 
 /// What some ranks leave of a machine: all its levels, without the domains and hosts that have none of them. Of a torus
 /// rings are not left: one link of each child then counts.

@@ -153,11 +153,10 @@ std::vector<std::string> read_hosts(const std::vector<document>& levels, const h
 }
 
 void read_domain_names(const std::vector<document>& levels, hierarchy& h) {
-    for (std::size_t l = 0; l < levels.size(); ++l)
-        if (levels[l].has("names"))
-            h.levels[l].names =
-                names_for(levels[l].at("names"), static_cast<std::size_t>(h.shape.domains(static_cast<int>(l))),
-                          h.levels[l].name, "domains");
+    for (int l = 0; l < h.depth(); ++l)
+        if (levels[at(l)].has("names"))
+            h.levels[at(l)].names =
+                names_for(levels[at(l)].at("names"), at(h.shape.domains(l)), h.levels[at(l)].name, "domains");
 }
 
 std::string write_domain(const tree& t, int l, int d) {

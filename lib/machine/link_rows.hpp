@@ -1,9 +1,10 @@
 #pragma once
 
-#include <cstddef>
+#include <algorithm>
 #include <string>
 #include <vector>
 
+#include "base/index.hpp"
 #include "base/partition.hpp"
 #include "machine/hierarchy.hpp"
 
@@ -23,11 +24,20 @@ public:
     /// The level into which the links of a row lead: for NICs and the spine, that between nodes.
     int level(int row) const noexcept { return is_level(row) ? row : nodes_; }
 
-    int members(int row) const noexcept;
+    int members(int row) const noexcept {
+        if (is_level(row)) return machine_.shape.members(row);
+        return row == nic_row() ? machine_.nics.count() : machine_.nics.rail_count();
+    }
     /// Of one link, per direction [B/s].
-    double rate(int row, int member) const noexcept;
+    double rate(int row, int member) const noexcept {
+        if (is_level(row)) return machine_.rate(row, member);
+        return row == nic_row() ? machine_.nics.rate(member) : machine_.nics.spine;
+    }
     /// The link of a row by which a rank's messages leave.
-    int member_of(int row, int rank) const noexcept;
+    int member_of(int row, int rank) const noexcept {
+        if (is_level(row)) return machine_.shape.domain_of(row - 1, rank);
+        return row == nic_row() ? machine_.nics.of(rank) : rail(rank);
+    }
     /// "cluster", "NICs of cluster", "spine of cluster".
     std::string name(int row) const;
     /// The same, of a level "links into cluster".
@@ -36,14 +46,17 @@ public:
     /// Numbers of directions, from 0 on.
     int links() const noexcept { return first_.back(); }
     /// @param inward towards the child; on a ring, from the child downwards rather than upwards
-    int link(int row, int member, bool inward) const noexcept {
-        return first_[static_cast<std::size_t>(row)] + 2 * member + inward;
+    int link(int row, int member, bool inward) const noexcept { return first_[at(row)] + 2 * member + inward; }
+    int row_of(int link) const noexcept {
+        return static_cast<int>(std::ranges::upper_bound(first_, link) - first_.begin()) - 1;
     }
-    int row_of(int link) const noexcept;
     int member_of(int link) const noexcept { return member_in(link, row_of(link)); }
     /// Of one direction [B/s]: on a ring of more than two, a node shares its rate between two links.
     double rate(int link) const noexcept { return rate_of(link, row_of(link)); }
-    double rate_of(int link, int row) const noexcept;
+    double rate_of(int link, int row) const noexcept {
+        const bool on_ring = is_level(row) && machine_.levels[at(row)].ring;
+        return rate(row, member_in(link, row)) * (on_ring ? machine_.ring_share(row) : 1);
+    }
 
     /// Calls f(link, row, at_end) for every link that a message passes, from the innermost level outwards: `at_end`
     /// says whether it is above the message's destination or above its source. On a torus a message goes dimension by
@@ -58,7 +71,7 @@ public:
         int a = from, b = to;  // children of the level
         const auto go_out = [&](int l) { a = machine_.shape.parent(l, a), b = machine_.shape.parent(l, b); };
         for (int l = 0; l <= top; go_out(l++)) {
-            if (machine_.levels[static_cast<std::size_t>(l)].ring) {
+            if (machine_.levels[at(l)].ring) {
                 for_each_hop(l, a, b, [&](int child, bool down) { f(link(l, child, down), l, false); });
                 continue;
             }
@@ -79,8 +92,8 @@ public:
     bool passes_spine(int from, int to) const noexcept { return machine_.nics.spine > 0 && rail(from) != rail(to); }
 
 private:
-    int member_in(int link, int row) const noexcept { return (link - first_[static_cast<std::size_t>(row)]) / 2; }
-    int rail(int rank) const noexcept { return rails_[static_cast<std::size_t>(rank)]; }
+    int member_in(int link, int row) const noexcept { return (link - first_[at(row)]) / 2; }
+    int rail(int rank) const noexcept { return rails_[at(rank)]; }
 
     // From one child of a level of rings to the position of another on its ring.
     template <class F>

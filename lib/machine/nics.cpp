@@ -1,6 +1,5 @@
 #include "machine/nics.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <numeric>
@@ -18,11 +17,6 @@ namespace terrace::detail {
 namespace {
 
 constexpr int most_nics = 64;  // of one node
-
-// The NIC of a node's rank where ranks share the node's NICs out evenly.
-int shared_place(int rank, int ranks, int nics) {
-    return static_cast<int>(static_cast<std::int64_t>(rank) * nics / ranks);
-}
 
 bool all_equal(const auto& list) {
     return std::adjacent_find(list.begin(), list.end(), std::not_equal_to<>()) == list.end();
@@ -87,7 +81,7 @@ private:
     void find_counts(int rates) {
         if (entry_.is_sequence() || !entry_.has("count")) {
             if (rates == 0) entry_.fail("how many NICs has a node? Write count, or a list of bandwidths");
-            if (rates > most_nics) entry_.fail(too_many());
+            if (rates > most_nics) entry_.fail(fmt::format("a node has at most {} NICs", most_nics));
             counts_.assign(at(nodes_), rates);
             return check_all(entry_);
         }
@@ -101,8 +95,6 @@ private:
         }
         check_all(count);
     }
-
-    static std::string too_many() { return fmt::format("a node has at most {} NICs", most_nics); }
 
     void check_all(const document& where) const {
         if (std::accumulate(counts_.begin(), counts_.end(), std::int64_t{0}) > max_ranks)
@@ -166,16 +158,6 @@ std::string write_places(const nic_set& nics, std::span<const int> node_sizes) {
 
 }  // namespace
 
-int nic_set::node_of(int nic) const noexcept {
-    return static_cast<int>(std::upper_bound(first.begin(), first.end(), nic) - first.begin()) - 1;
-}
-
-int nic_set::rail_count() const noexcept {
-    int most = 0;
-    for (int n = 0; n < nodes(); ++n) most = std::max(most, count_of(n));
-    return most;
-}
-
 std::vector<double> nic_set::node_rates(bool all) const {
     std::vector<bool> used(rates.size(), all);
     for (const int nic : of_rank) used[at(nic)] = true;
@@ -210,7 +192,8 @@ nic_set with_node_sizes(nic_set nics, std::span<const int> node_sizes) {
     nics.of_rank.clear();
     for (int n = 0; n < nics.nodes(); ++n)
         for (int r = 0; r < node_sizes[at(n)]; ++r)
-            nics.of_rank.push_back(nics.first_of(n) + shared_place(r, node_sizes[at(n)], nics.count_of(n)));
+            nics.of_rank.push_back(nics.first_of(n) +
+                                   static_cast<int>(std::int64_t{r} * nics.count_of(n) / node_sizes[at(n)]));
     return nics;
 }
 

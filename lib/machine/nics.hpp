@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <span>
 #include <string>
@@ -25,11 +26,17 @@ struct nic_set {
     int first_of(int node) const noexcept { return first[static_cast<std::size_t>(node)]; }
     int of(int rank) const noexcept { return of_rank[static_cast<std::size_t>(rank)]; }
     double rate(int nic) const noexcept { return rates[static_cast<std::size_t>(nic)]; }
-    int node_of(int nic) const noexcept;
+    int node_of(int nic) const noexcept {
+        return static_cast<int>(std::ranges::upper_bound(first, nic) - first.begin()) - 1;
+    }
     /// The NIC's place in its node, which is its rail.
     int rail_of(int nic) const noexcept { return nic - first_of(node_of(nic)); }
     /// The most rails that a node is on.
-    int rail_count() const noexcept;
+    int rail_count() const noexcept {
+        int most = 0;
+        for (int n = 0; n < nodes(); ++n) most = std::max(most, count_of(n));
+        return most;
+    }
     /// True if messages between the NICs leave their rail for the spine.
     bool crosses_spine(int from, int to) const noexcept { return rails && rail_of(from) != rail_of(to); }
     /// By node, the NICs that some rank uses, or all, together, per direction [B/s].

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "plan/plan_data.hpp"
 
@@ -8,5 +9,8 @@ namespace terrace::detail {
 
 /// Returns the names of the stage's levels: "node", "node+core".
 std::string level_names(const hierarchy& machine, const stage& s);
+
+/// "4", or "2..4" where the groups differ in size.
+std::string group_text(const std::vector<int>& sizes);
 
 }  // namespace terrace::detail

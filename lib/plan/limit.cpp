@@ -30,13 +30,6 @@ double vectors_of(collective what, double m, double ranks, bool has_the_root) {
     return (has_the_root ? ranks - m : m) / ranks;
 }
 
-// All n children of a level together, each with a link. To combine an element takes n - 1 transfers between children,
-// to hand the result (or a block) to all another n - 1, and each leaves some child: (n-1) N bytes each way over n
-// links.
-demand of_all_children(double n, double sum_of_rates, collective what) {
-    return {directions(what) * (n - 1) / n, sum_of_rates / n};
-}
-
 // Of a node whose NICs are on rails: each is as fast as the other nodes' on its rail are together, but for what goes
 // over the spine.
 double rail_rate(const nic_set& nics, int node) {
@@ -64,24 +57,22 @@ demand of_one_child(const hierarchy& machine, int l, int child, double ratio, co
     return {vectors_of(what, ranks, t.ranks(), child == 0), most / ratio};
 }
 
-// What a vector may have of its bytes on links of a level: what goes on to an outer one may be in the wire type of
-// that.
-double shortest(const hierarchy& machine, int l) {
-    double ratio = 1;
-    for (int outer = l; outer < machine.depth(); ++outer)
-        ratio = std::min(ratio, wire_ratio(machine.levels[at(outer)].wire, sizeof(float)));
-    return ratio;
-}
-
 void add_level(const hierarchy& machine, int l, collective what, std::vector<demand>& demands) {
     const level& of = machine.levels[at(l)];
-    const double ratio = row_of(what).up && !row_of(what).has_root() ? shortest(machine, l) : 1;
     const int children = machine.shape.members(l);
     if (children < 2) return;
+    // What a vector may have of its bytes on links of the level: what goes on to an outer one may be in the wire type
+    // of that.
+    double ratio = 1;
+    for (int outer = l; row_of(what).up && !row_of(what).has_root() && outer < machine.depth(); ++outer)
+        ratio = std::min(ratio, wire_ratio(machine.levels[at(outer)].wire, sizeof(float)));
     const double sum =
         of.rates.empty() ? children * of.bandwidth : std::accumulate(of.rates.begin(), of.rates.end(), 0.0);
+    // All n children together, each with a link. To combine an element takes n - 1 transfers between children, to hand
+    // the result (or a block) to all another n - 1, and each leaves some child: (n-1) N bytes each way over n links.
+    const double n = children;
     if (!row_of(what).has_root() && !row_of(what).exchange)
-        demands.push_back(of_all_children(children, sum / ratio, what));
+        demands.push_back({directions(what) * (n - 1) / n, sum / ratio / n});
     // The first one may hold the root.
     const bool same_ranks = !row_of(what).blocks || machine.shape.uniform();
     const int different = of.rates.empty() && same_ranks && machine.nics.spine == 0 ? 2 : children;

@@ -1,6 +1,5 @@
 #include "plan/plan_data.hpp"
 
-#include <algorithm>
 #include <array>
 
 #include <fmt/format.h>
@@ -24,8 +23,6 @@ std::optional<provider> parse_provider(std::string_view text) noexcept {
     return find_name<provider>(provider_names_in_order, text);
 }
 std::string provider_names() { return fmt::format("{}", fmt::join(provider_names_in_order, ", ")); }
-
-bool all_send(std::span<const stage> stages) noexcept { return std::ranges::all_of(stages, &stage::sends); }
 
 double rounding_error(std::span<const stage> stages) noexcept {
     double grown = 1;
@@ -51,6 +48,11 @@ std::string level_names(const hierarchy& machine, const stage& s) {
     return names;
 }
 
+std::string group_text(const std::vector<int>& sizes) {
+    const auto [low, high] = std::minmax_element(sizes.begin(), sizes.end());
+    return *low == *high ? fmt::format("{}", *low) : fmt::format("{}..{}", *low, *high);
+}
+
 std::string describe(const stage& s) {
     std::string text = fmt::format("{} {}", to_string(s.how), s.sends() ? s.algorithm : to_string(s.provider));
     if (s.sends() && s.provider != provider::messages) text += fmt::format(" over {}", to_string(s.provider));
@@ -63,16 +65,9 @@ std::string describe(const stage& s) {
 std::string describe(const hierarchy& machine, std::span<const stage> stages) {
     const tree shape = stage_tree(machine, stages);
     std::string text;
-    int number = 0;
-    for (const stage& s : stages) {
-        const auto [low, high] = std::minmax_element(shape.children()[static_cast<std::size_t>(number)].begin(),
-                                                     shape.children()[static_cast<std::size_t>(number)].end());
-        if (!text.empty()) text += " > ";
-        text += *low == *high ? fmt::format("{}:{} ", level_names(machine, s), *low)
-                              : fmt::format("{}:{}..{} ", level_names(machine, s), *low, *high);
-        text += describe(s);
-        ++number;
-    }
+    for (std::size_t n = 0; n < stages.size(); ++n)
+        text += fmt::format("{}{}:{} {}", n > 0 ? " > " : "", level_names(machine, stages[n]),
+                            group_text(shape.children()[n]), describe(stages[n]));
     return text;
 }
 

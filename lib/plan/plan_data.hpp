@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -12,6 +13,7 @@
 #include <terrace/error.hpp>
 
 #include "base/collective.hpp"
+#include "base/index.hpp"
 #include "base/wire_type.hpp"
 #include "machine/hierarchy.hpp"
 
@@ -77,7 +79,7 @@ struct stage {
 };
 
 /// Returns true if every stage sends messages itself.
-bool all_send(std::span<const stage> stages) noexcept;
+inline bool all_send(std::span<const stage> stages) noexcept { return std::ranges::all_of(stages, &stage::sends); }
 
 /// The stages that run for messages up to a size, and how.
 struct rule {
@@ -125,10 +127,15 @@ private:
 /// or itself (an algorithm where the provider has no messages), plan_error if a stage is missing
 tree stage_tree(const hierarchy& machine, std::span<const stage> stages);
 
-/// Returns what the children of a domain own in a stage of this number (stage::shares). @param shape as of stage_tree
-std::span<const int> shares_of(const stage& s, const tree& shape, int number, int domain) noexcept;
-/// Returns true if the shares of domains may differ.
-bool has_shares_by_domain(const stage& s, const tree& shape, int number) noexcept;
+/// Returns true if the shares of domains may differ in a stage of this number. @param shape as of stage_tree
+inline bool has_shares_by_domain(const stage& s, const tree& shape, int number) noexcept {
+    return shape.domains(number) > 1 && s.shares.size() == at(shape.members(number));
+}
+/// Returns what the children of a domain own in it (stage::shares).
+inline std::span<const int> shares_of(const stage& s, const tree& shape, int number, int domain) noexcept {
+    if (!has_shares_by_domain(s, shape, number)) return s.shares;
+    return std::span(s.shares).subspan(at(shape.first_child(number, domain)), at(shape.children(number, domain)));
+}
 
 /// Returns a bound of what the wire types of stages change in a sum: each of them rounds the parts that are added up,
 /// and the sum. Relative to the sum over ranks of the largest magnitudes that they pass in.

@@ -14,6 +14,7 @@
 #include "base/hash.hpp"
 #include "base/units.hpp"
 #include "machine/hierarchy_yaml.hpp"
+#include "plan/level_names.hpp"
 
 namespace terrace::detail {
 
@@ -35,12 +36,6 @@ std::string rounded_duration(double seconds) {
     if (seconds <= 0) return format_duration(0);
     const double unit = std::pow(10, std::floor(std::log10(seconds)) - 2);
     return format_duration(std::round(seconds / unit) * unit);
-}
-
-// "4", or "2..4" where the groups differ in size.
-std::string group_text(const std::vector<int>& sizes) {
-    const auto [low, high] = std::minmax_element(sizes.begin(), sizes.end());
-    return *low == *high ? fmt::format("{}", *low) : fmt::format("{}..{}", *low, *high);
 }
 
 std::string write_stage(const hierarchy& machine, const stage& s, const std::vector<int>& sizes) {
@@ -89,8 +84,7 @@ void check_version(const document& map) {
 std::vector<int> read_levels(const document& list, const hierarchy& machine) {
     std::vector<int> levels;
     for (const document& item : list.items()) {
-        const auto named = [&](const level& l) { return l.name == item.text(); };
-        const auto found = std::find_if(machine.levels.begin(), machine.levels.end(), named);
+        const auto found = std::ranges::find(machine.levels, item.text(), &level::name);
         if (found == machine.levels.end()) {
             std::vector<std::string> names;
             for (const level& l : machine.levels) names.push_back(l.name);
@@ -241,21 +235,6 @@ void read_topology(const document& map, plan_data& r) {
                         fingerprint.text(), expected));
 }
 
-plan_data read(const document& map) {
-    check_version(map);
-    map.allow_only({"terrace_plan", "made_by", "topology", "verified", "allreduce", "reduce_scatter", "allgather",
-                    "broadcast", "reduce", "alltoall", "gather", "scatter"});
-    plan_data r;
-    r.file = map.file();
-    r.made_by = map.at("made_by").text();
-    read_topology(map.at("topology"), r);
-    if (map.has("verified")) r.verified = map.at("verified").text();
-    for (const auto& [key, content] : map.entries())
-        if (const auto what = parse_collective(key)) r.rules[*what] = read_rules(content, r.machine, *what);
-    if (r.rules.empty()) map.fail("the plan has rules for no collective");
-    return finished(std::move(r));
-}
-
 }  // namespace
 
 plan_data read_plan(const std::filesystem::path& file) {
@@ -269,7 +248,19 @@ plan_data read_plan(const std::filesystem::path& file) {
 }
 
 plan_data parse_plan(std::string_view text, const std::string& file_name) {
-    return read(document::parse(text, file_name));
+    const document map = document::parse(text, file_name);
+    check_version(map);
+    map.allow_only({"terrace_plan", "made_by", "topology", "verified", "allreduce", "reduce_scatter", "allgather",
+                    "broadcast", "reduce", "alltoall", "gather", "scatter"});
+    plan_data r;
+    r.file = map.file();
+    r.made_by = map.at("made_by").text();
+    read_topology(map.at("topology"), r);
+    if (map.has("verified")) r.verified = map.at("verified").text();
+    for (const auto& [key, content] : map.entries())
+        if (const auto what = parse_collective(key)) r.rules[*what] = read_rules(content, r.machine, *what);
+    if (r.rules.empty()) map.fail("the plan has rules for no collective");
+    return finished(std::move(r));
 }
 
 std::string write_plan(const plan_data& r) {

@@ -4,15 +4,10 @@
 
 namespace terrace::detail {
 
-namespace {
-
-// A vector up to this size [bytes] is in one piece, so that all of its time beyond the limit are start-ups. Of a longer
-// one that part grows with the size.
-constexpr double in_one_piece = 64 << 10;
-
-}  // namespace
-
 double predicted_time(const plan_data& p, collective c, std::int64_t bytes) {
+    // A vector up to this size [bytes] is in one piece, so that all of its time beyond the limit are start-ups. Of a
+    // longer one that part grows with the size.
+    constexpr double in_one_piece = 64 << 10;
     p.choose(c, bytes);  // throws
     const std::vector<rule>& rules = p.rules.at(c);
     const auto size = static_cast<double>(bytes);

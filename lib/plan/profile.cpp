@@ -25,9 +25,6 @@ namespace {
 constexpr int profile_format = 1;
 constexpr std::string_view profile_suffix = ".profile.yaml";
 
-// The fingerprint without its kind.
-std::string digits_of(const plan_data& plan) { return plan.id.substr(plan.id.find(':') + 1); }
-
 profiled_call read_call(const document& from) {
     from.allow_only({"collective", "bytes", "calls", "time"});
     const std::optional<collective> what = parse_collective(from.at("collective").text());
@@ -70,7 +67,8 @@ fs::path write_profile(const fs::path& directory, const plan_data& plan, const s
     std::error_code problem;
     fs::create_directories(directory, problem);
     if (problem) throw input_error(directory.string(), 0, 0, problem.message());
-    const std::string digits = digits_of(plan), plan_name = digits + ".plan.yaml";
+    const std::string digits = plan.id.substr(plan.id.find(':') + 1);  // of the fingerprint, without its kind
+    const std::string plan_name = digits + ".plan.yaml";
     if (!fs::exists(directory / plan_name)) write_atomically(directory / plan_name, plan.text);
     std::string text = fmt::format("terrace_profile: {}\nplan: {}\ncalls:\n", profile_format, plan_name);
     for (const profiled_call& c : calls)

@@ -11,20 +11,13 @@ namespace terrace::detail {
 
 namespace {
 
-bool is_part(const hierarchy& machine, const stage& s) {
-    int group = 1;
-    for (const int l : s.levels) group *= machine.shape.children(l, 0);
-    return s.group != group;
-}
-
 // Returns why the stage cannot change places with the dimensions behind it; empty if it can.
 std::string fault_of(const hierarchy& machine, std::span<const stage> stages, const stage& s) {
-    const auto is_even = [&](int l) { return machine.shape.uniform_size(l).has_value(); };
     const auto name = [&](int l) { return machine.levels[at(l)].name; };
     if (s.levels.front() < machine.torus_level())
         return fmt::format("level {} is not a dimension of a torus", name(s.levels.front()));
     for (int l = 0; l < machine.depth(); ++l)
-        if (!is_even(l)) return fmt::format("nodes differ in level {}", name(l));
+        if (!machine.shape.uniform_size(l)) return fmt::format("nodes differ in level {}", name(l));
     for (const stage& each : stages) {
         if (each.how != mode::scatter)
             return fmt::format("a stage has mode {}; all must have mode scatter", to_string(each.how));
@@ -32,7 +25,9 @@ std::string fault_of(const hierarchy& machine, std::span<const stage> stages, co
         if (each.levels.front() < machine.torus_level() && each.levels.back() >= machine.torus_level())
             return fmt::format("a stage merges {} with levels inside nodes", name(each.levels.back()));
         if (each.levels.front() < machine.torus_level()) continue;
-        if (is_part(machine, each)) return fmt::format("level {} is split", name(each.levels.front()));
+        int whole = 1;  // the group that has all children
+        for (const int l : each.levels) whole *= machine.shape.children(l, 0);
+        if (each.group != whole) return fmt::format("level {} is split", name(each.levels.front()));
         if (each.provider != s.provider)
             return fmt::format("dimensions have providers {} and {}", to_string(s.provider), to_string(each.provider));
     }
@@ -51,9 +46,9 @@ std::span<const stage> dimensions_of(const hierarchy& machine, std::span<const s
 
 routes routes_of(const hierarchy& machine, std::span<const stage> stages) {
     const int all = static_cast<int>(stages.size());
-    routes made{.common = all, .orders = {}, .shares = {}};
     int inside = 0;  // number of stages inside nodes
     while (inside < all && stages[at(inside)].levels.front() < machine.torus_level()) ++inside;
+    routes made{.common = inside, .orders = {}, .shares = {}};
     for (int s = 0; s < all; ++s) {
         if (stages[at(s)].route_share == 0) continue;
         if (const std::string fault = fault_of(machine, stages, stages[at(s)]); !fault.empty())
@@ -64,7 +59,6 @@ routes routes_of(const hierarchy& machine, std::span<const stage> stages) {
         made.shares.push_back(stages[at(s)].route_share);
     }
     if (made.count() == 0 || (made.count() == 1 && made.orders.front().front() == inside)) return {all, {}, {}};
-    made.common = inside;
     return made;
 }
 

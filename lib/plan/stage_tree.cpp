@@ -61,8 +61,7 @@ public:
 private:
     std::string name(int l) const { return machine_.levels[static_cast<std::size_t>(l)].name; }
 
-    template <class Bad>
-    void split_level(const stage& s, int l, Bad&& bad) {
+    void split_level(const stage& s, int l, const auto& bad) {
         const int size = part_ > 1 ? part_ : *machine_.shape.uniform_size(l);
         if (size % s.group != 0 || s.group == 1)
             bad(fmt::format("group {} does not divide the {} children that each domain of level {} still has", s.group,
@@ -72,8 +71,7 @@ private:
         push(std::vector<int>(static_cast<std::size_t>(domains_ / s.group), s.group));
     }
 
-    template <class Bad>
-    void whole_levels(const stage& s, int last, Bad&& bad) {
+    void whole_levels(const stage& s, int last, const auto& bad) {
         const int first = s.levels.front();
         if (part_ > 1)
             bad(
@@ -86,11 +84,8 @@ private:
         if (same && s.group == 0) bad(fmt::format("all groups have the same size; write group: {}", expected));
         if (s.group != expected)
             bad(same ? fmt::format("group is {}, but the topology makes groups of {}", s.group, expected)
-                     : fmt::format("group is {}, but the groups differ in size ({} to {}): write {}..{}", s.group,
-                                   *std::min_element(sizes.begin(), sizes.end()),
-                                   *std::max_element(sizes.begin(), sizes.end()),
-                                   *std::min_element(sizes.begin(), sizes.end()),
-                                   *std::max_element(sizes.begin(), sizes.end())));
+                     : fmt::format("group is {}, but the groups differ in size ({} to {}): write {}", s.group,
+                                   std::ranges::min(sizes), std::ranges::max(sizes), group_text(sizes)));
         push(std::move(sizes));
     }
 
@@ -108,13 +103,6 @@ private:
 
 [[noreturn]] void refuse(int number, const std::string& why) {
     throw stage_error(number, fmt::format("stages[{}]: {}", number, why));
-}
-
-void check_provider(const stage& s, int number) {
-    if (s.sends() && follows_buffers(s.provider))
-        refuse(number,
-               fmt::format("provider {} carries no messages of algorithm {}; remove the provider or the algorithm",
-                           to_string(s.provider), s.algorithm));
 }
 
 void check_shares(const stage& s, const tree& shape, int number) {
@@ -166,7 +154,10 @@ tree stage_tree(const hierarchy& machine, std::span<const stage> stages) {
     grouping groups(machine);
     int number = 0;
     for (const stage& s : stages) {
-        check_provider(s, number);
+        if (s.sends() && follows_buffers(s.provider))
+            refuse(number,
+                   fmt::format("provider {} carries no messages of algorithm {}; remove the provider or the algorithm",
+                               to_string(s.provider), s.algorithm));
         groups.add(s, number++);
     }
     tree made = groups.finish();
@@ -176,15 +167,6 @@ tree stage_tree(const hierarchy& machine, std::span<const stage> stages) {
     }
     routes_of(machine, stages);
     return made;
-}
-
-bool has_shares_by_domain(const stage& s, const tree& shape, int number) noexcept {
-    return shape.domains(number) > 1 && s.shares.size() == at(shape.members(number));
-}
-
-std::span<const int> shares_of(const stage& s, const tree& shape, int number, int domain) noexcept {
-    if (!has_shares_by_domain(s, shape, number)) return s.shares;
-    return std::span(s.shares).subspan(at(shape.first_child(number, domain)), at(shape.children(number, domain)));
 }
 
 }  // namespace terrace::detail

@@ -5,9 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <terrace/error.hpp>
-
-#include "base/index.hpp"
 #include "base/partition.hpp"
 #include "plan/routes.hpp"
 #include "schedule/collective_call.hpp"
@@ -54,12 +51,6 @@ void find_handing(block_layout& b) {
 
 }  // namespace
 
-std::vector<range> block_layout::block_of(int rank) const {
-    std::vector<range> parts;
-    for (std::size_t i = at(rank); i < blocks.size(); i += at(c.ranks)) parts.push_back(blocks[i]);
-    return parts;
-}
-
 std::vector<range> block_layout::held_by(int rank) const {
     std::vector<range> parts = block_of(rank);
     for (const composed_stage& s : c.stages) {
@@ -73,11 +64,6 @@ std::vector<range> block_layout::held_by(int rank) const {
     return parts;
 }
 
-void hand_down(composition& c) {
-    for (std::size_t s = c.stages.size(); s-- > 0;)
-        if (c.stages[s].how == mode::root) hand_down(c.stages[s], c.owners);
-}
-
 range ranks_around(const tree& shape, int level, int rank) {
     const int domain = shape.domain_of(level, rank);
     return {shape.first_rank(level, domain), shape.first_rank(level, domain + 1)};
@@ -89,7 +75,11 @@ group handing_of(const group& g, const tree& shape, int level) {
     return g.with_shards(side_by_side(ranks));
 }
 
-std::optional<std::pair<int, std::string>> fault_of_blocks(std::span<const stage> stages) {
+void expect_none(const stage_fault& fault) {
+    if (fault) throw stage_error(fault->first, fmt::format("stages[{}]: {}", fault->first, fault->second));
+}
+
+stage_fault fault_of_blocks(std::span<const stage> stages) {
     const bool has_routes = std::ranges::any_of(stages, [](const stage& s) { return s.route_share > 0; });
     for (int n = 0; n < static_cast<int>(stages.size()); ++n) {
         const mode how = stages[at(n)].how;
@@ -105,17 +95,10 @@ std::optional<std::pair<int, std::string>> fault_of_blocks(std::span<const stage
     return {};
 }
 
-void check_blocks(std::span<const stage> stages) {
-    if (const auto fault = fault_of_blocks(stages))
-        throw stage_error(fault->first, fmt::format("stages[{}]: {}", fault->first, fault->second));
-}
-
 block_layout compose_blocks(const hierarchy& machine, std::span<const stage> stages,
                             std::span<const std::int64_t> counts, std::span<const int> tree) {
-    check_blocks(stages);
-    composition fine = compose(machine, stages, fine_count(machine), 1, -1, tree);
-    hand_down(fine);
-    block_layout made = in_blocks(std::move(fine), machine, stages, counts);
+    expect_none(fault_of_blocks(stages));
+    block_layout made = in_blocks(compose(machine, stages, fine_count(machine), 1, -1, tree), machine, stages, counts);
     find_handing(made);
     return made;
 }
@@ -124,9 +107,8 @@ block_layout compose_block_groups(const hierarchy& machine, std::span<const stag
     const route_view seen = route_view::in_plan_order(stage_tree(machine, stages), {.stages = stages});
     group_composer composer(fine_count(machine));
     composer.compose(seen, stages);
-    composition fine = std::move(composer).groups();
-    hand_down(fine);
-    return in_blocks(std::move(fine), machine, stages, std::vector(at(machine.ranks()), std::int64_t{720720}));
+    return in_blocks(std::move(composer).groups(), machine, stages,
+                     std::vector(at(machine.ranks()), std::int64_t{720720}));
 }
 
 // Lets each rank's block (its part on the route) stand for a point of the rank's largest part. A cut through the fine
@@ -135,6 +117,8 @@ block_layout in_blocks(composition fine, const hierarchy& machine, std::span<con
                        std::span<const std::int64_t> counts) {
     block_layout result{std::move(fine), {}, false};
     composition& c = result.c;
+    for (std::size_t s = c.stages.size(); s-- > 0;)
+        if (c.stages[s].how == mode::root) hand_down(c.stages[s], c.owners);
 
     const routes ways = routes_of(machine, stages);
     const std::size_t parts = std::max<std::size_t>(1, c.routes.size());

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/index.hpp"
 #include "schedule/compose.hpp"
 
 namespace terrace::detail {
@@ -21,7 +22,11 @@ struct block_layout {
     bool through_one = false;
 
     /// Returns the parts of the vector that a rank's block consists of, in its order.
-    std::vector<range> block_of(int rank) const;
+    std::vector<range> block_of(int rank) const {
+        std::vector<range> parts;
+        for (std::size_t i = at(rank); i < blocks.size(); i += at(c.ranks)) parts.push_back(blocks[i]);
+        return parts;
+    }
     /// Returns what a rank has between the way up and the way down: where a stage has mode root, all blocks that pass
     /// through the rank, or none.
     std::vector<range> held_by(int rank) const;
@@ -31,7 +36,7 @@ struct block_layout {
 /// which stages divide a vector, so that what a stage moves is consecutive. Stages of mode root, the innermost ones,
 /// leave the blocks of a domain with one rank, which hands them on after the way up, or has been given them before the
 /// way down.
-/// @throws stage_error as compose() and check_blocks() do
+/// @throws stage_error as compose() does, and for a fault_of_blocks()
 block_layout compose_blocks(const hierarchy& machine, std::span<const stage> stages,
                             std::span<const std::int64_t> counts, std::span<const int> tree = {});
 
@@ -46,20 +51,20 @@ range ranks_around(const tree& shape, int level, int rank);
 /// @param shape has a level for each stage   @param level that of the stage
 group handing_of(const group& g, const tree& shape, int level);
 
-/// Returns the first stage that cannot be one of reduce_scatter or allgather, and why: stages have mode scatter, the
-/// innermost ones may have root, and then none has a route_share.
-std::optional<std::pair<int, std::string>> fault_of_blocks(std::span<const stage> stages);
+/// A stage that does not fit its collective, and why; nothing if all fit.
+using stage_fault = std::optional<std::pair<int, std::string>>;
 /// @throws stage_error if there is one
-void check_blocks(std::span<const stage> stages);
+void expect_none(const stage_fault& fault);
+
+/// Returns the first stage that cannot be one of reduce_scatter or allgather: stages have mode scatter, the innermost
+/// ones may have root, and then none has a route_share.
+stage_fault fault_of_blocks(std::span<const stage> stages);
 
 /// Hands down, from the outermost stage of mode root to the innermost, what the root of each group owns after the way
-/// up: equal parts to all members.
-void hand_down(composition& c);
-
-/// Puts blocks of the given counts, by rank, in the order of the parts that ranks own of a vector so fine that each
-/// owns some. The groups are then those of the blocks.
-/// @param c of all ranks, without routes or with those of `stages`
-block_layout in_blocks(composition c, const hierarchy& machine, std::span<const stage> stages,
+/// up: equal parts to all members. Then puts blocks of the given counts, by rank, in the order of the parts that ranks
+/// own of a vector so fine that each owns some. The groups are then those of the blocks.
+/// @param fine of all ranks, without routes or with those of `stages`
+block_layout in_blocks(composition fine, const hierarchy& machine, std::span<const stage> stages,
                        std::span<const std::int64_t> counts);
 /// Elements of such a vector.
 inline std::int64_t fine_count(const hierarchy& machine) { return std::int64_t{machine.ranks()} << 20; }

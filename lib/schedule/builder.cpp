@@ -1,31 +1,30 @@
 #include "schedule/builder.hpp"
 
-#include <algorithm>
 #include <array>
 #include <map>
 
 #include "base/index.hpp"
-#include "base/partition.hpp"
 #include "schedule/interval_map.hpp"
 
 namespace terrace::detail {
 
 namespace {
 
-constexpr std::array<std::string_view, static_cast<std::size_t>(last_action) + 1> action_names{"send",
-                                                                                               "recv",
-                                                                                               "recv_reduce",
-                                                                                               "copy",
-                                                                                               "reduce",
-                                                                                               "encode",
-                                                                                               "decode",
-                                                                                               "stage_reduce_scatter",
-                                                                                               "stage_allgather",
-                                                                                               "stage_allreduce",
-                                                                                               "stage_reduce",
-                                                                                               "stage_broadcast",
-                                                                                               "stage_scatter",
-                                                                                               "stage_gather"};
+constexpr std::string_view action_names[]{"send",
+                                          "recv",
+                                          "recv_reduce",
+                                          "copy",
+                                          "reduce",
+                                          "encode",
+                                          "decode",
+                                          "stage_reduce_scatter",
+                                          "stage_allgather",
+                                          "stage_allreduce",
+                                          "stage_reduce",
+                                          "stage_broadcast",
+                                          "stage_scatter",
+                                          "stage_gather"};
+static_assert(std::size(action_names) == static_cast<std::size_t>(last_action) + 1);
 
 // What a member of a group passes in to a stage, or gets from it.
 enum class part { nothing, shard, whole };
@@ -106,12 +105,6 @@ instr& builder::emit(action what, int peer) {
     return i;
 }
 
-operand builder::at(const place& p) const noexcept { return {p.in_vector ? out_.home.where : p.where, p.part}; }
-
-bool builder::in_vector(const operand& o) const noexcept {
-    return o.where == out_.home.where && (o.where == buffer::recv || o.part.end <= out_.count);
-}
-
 void builder::send(int peer, place src) {
     if (src.part.empty() || peer == role_.complete) return;
     const operand from = role_.wire == wire_type::exact ? at(src) : encoded(at(src));
@@ -156,12 +149,6 @@ void builder::recv(int peer, place dst) {
     plain.wire = role_.wire;
 }
 
-void builder::recv_reduce(int peer, range part) {
-    if (part.empty()) return;
-    instr& i = emit(action::recv_reduce, peer);
-    i.dst = i.src = at(part);
-}
-
 void builder::copy(place dst, place src) {
     if (dst.part.empty() || at(dst) == at(src)) return;
     instr& i = emit(action::copy, -1);
@@ -175,12 +162,6 @@ void builder::reduce(place dst, std::span<const place> sources) {
     instr& i = emit(action::reduce, -1);
     i.dst = at(dst);
     add_sources(i, sources);
-}
-
-void builder::add_sources(instr& i, std::span<const place> sources) {
-    i.first_source = static_cast<std::uint32_t>(out_.sources.size());
-    i.sources = static_cast<std::uint32_t>(sources.size());
-    for (const place& p : sources) out_.sources.push_back(at(p));
 }
 
 void builder::hand_over(provider by, action stage, const group& g) {
@@ -205,31 +186,12 @@ void builder::hand_over(provider by, action stage, const group& g) {
     out_.groups.push_back(g);
 }
 
-// Joins neighbouring parts: one reduction may complete both. So it is where routes end in different parts and their
-// stages join nothing, since each of these dimensions has one node.
-void builder::owns(range part) {
-    if (!out_.owned.empty() && out_.owned.back().end == part.begin) out_.owned.back().end = part.end;
-    else out_.owned.push_back(part);
-}
-
 void builder::deliver() {
     if (out_.home.where != buffer::scratch) return;
     interval_set there;
     for (const instr& i : out_.instrs)
         if (i.dst.where == buffer::recv) there.add(i.dst.part);
     for (const range missing : there.gaps({0, out_.count})) copy(operand{buffer::recv, missing}, missing);
-}
-
-operand builder::scratch(std::int64_t count) {
-    const range part{out_.scratch, out_.scratch + count};
-    out_.scratch = part.end;
-    return {buffer::scratch, part};
-}
-
-operand builder::wire(std::int64_t count) {
-    const range part{out_.wire, out_.wire + count};
-    out_.wire = round_up(part.end, wire_block);
-    return {buffer::wire, part};
 }
 
 void builder::repeat(const schedule& from, const instr& i) {
@@ -258,29 +220,14 @@ void builder::repeat(const schedule& from, const instr& i) {
 }
 
 schedule builder::finish() {
-    order_by_step();
+    // Groups that run side by side are emitted one after the other; program order is by step.
+    std::ranges::stable_sort(out_.instrs, {}, &instr::step);
     if (out_.home.starts_in_send) read_caller_until_written();
     mark_completions();
     infer_order();
     number_channels();
     measure_buffers();
     return std::exchange(out_, {});
-}
-
-// Groups that run side by side are emitted one after the other; program order is by step.
-void builder::order_by_step() {
-    std::stable_sort(out_.instrs.begin(), out_.instrs.end(),
-                     [](const instr& a, const instr& b) { return a.step < b.step; });
-}
-
-// Copies what the caller passed in to the result, just before (or in the place of) another instruction.
-instr builder::fill(const instr& before, range missing) const {
-    instr made;
-    made.phase = before.phase;
-    made.step = before.step;
-    made.dst = {out_.home.where, missing};
-    made.src = {buffer::send, missing};
-    return made;
 }
 
 // The vector starts out in the caller's send buffer. An operand nothing of which has been written yet is read from
@@ -290,8 +237,13 @@ void builder::read_caller_until_written() {
     interval_set written;
     std::vector<instr> program;
     program.reserve(out_.instrs.size() + 1);
+    // Copies the rest of a part to the result, just before (or in the place of) another instruction.
     const auto complete = [&](range part, const instr& before) {
-        for (const range missing : written.gaps(part)) program.push_back(fill(before, missing));
+        for (const range missing : written.gaps(part))
+            program.push_back({.phase = before.phase,
+                               .step = before.step,
+                               .dst = {out_.home.where, missing},
+                               .src = {buffer::send, missing}});
         written.add(part);
     };
     const auto redirect = [&](operand& o, const instr& reader) {

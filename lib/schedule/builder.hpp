@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/partition.hpp"
 #include "schedule/schedule.hpp"
 
 namespace terrace::detail {
@@ -73,7 +74,11 @@ public:
     void send(int peer, place src);
     void recv(int peer, place dst);
     /// vector[part] = vector[part] + what arrives
-    void recv_reduce(int peer, range part);
+    void recv_reduce(int peer, range part) {
+        if (part.empty()) return;
+        instr& i = emit(action::recv_reduce, peer);
+        i.dst = i.src = at(part);
+    }
     void copy(place dst, place src);
     /// dst = sum of the sources in the order given
     void reduce(place dst, std::span<const place> sources);
@@ -87,11 +92,24 @@ public:
     /// Copies to recv what is not there yet of a vector that is at home in scratch.
     void deliver();
     /// Fresh scratch, one element after the other.
-    operand scratch(std::int64_t count);
+    operand scratch(std::int64_t count) {
+        const range part{out_.scratch, out_.scratch + count};
+        out_.scratch = part.end;
+        return {buffer::scratch, part};
+    }
     /// Fresh memory of the wire buffer.
-    operand wire(std::int64_t count);
+    operand wire(std::int64_t count) {
+        const range part{out_.wire, out_.wire + count};
+        out_.wire = round_up(part.end, wire_block);
+        return {buffer::wire, part};
+    }
     /// Says that after the way up this part of the vector is reduced over all ranks here.
-    void owns(range part);
+    void owns(range part) {
+        // Joins neighbouring parts: one reduction may complete both. So it is where routes end in different parts and
+        // their stages join nothing, since each of these dimensions has one node.
+        if (!out_.owned.empty() && out_.owned.back().end == part.begin) out_.owned.back().end = part.end;
+        else out_.owned.push_back(part);
+    }
     /// Re-emits an instruction of a finished schedule at the current step.
     void repeat(const schedule& from, const instr& i);
 
@@ -107,13 +125,17 @@ public:
 
 private:
     instr& emit(action what, int peer);
-    void add_sources(instr& i, std::span<const place> sources);
-    operand at(const place& p) const noexcept;
+    void add_sources(instr& i, std::span<const place> sources) {
+        i.first_source = static_cast<std::uint32_t>(out_.sources.size());
+        i.sources = static_cast<std::uint32_t>(sources.size());
+        for (const place& p : sources) out_.sources.push_back(at(p));
+    }
+    operand at(const place& p) const noexcept { return {p.in_vector ? out_.home.where : p.where, p.part}; }
     operand encoded(const operand& plain);
-    bool in_vector(const operand& o) const noexcept;
-    void order_by_step();
+    bool in_vector(const operand& o) const noexcept {
+        return o.where == out_.home.where && (o.where == buffer::recv || o.part.end <= out_.count);
+    }
     void read_caller_until_written();
-    instr fill(const instr& before, range missing) const;
     void mark_completions();
     void infer_order();
     void number_channels();

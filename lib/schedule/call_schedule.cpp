@@ -10,17 +10,11 @@ namespace terrace::detail {
 namespace {
 
 block_layout lay_out(const hierarchy& machine, std::span<const stage> stages, const collective_call& chunk, int rank) {
-    const auto is_dropped = [&](const stage& s) {
-        const bool shortens = wire_ratio(s.wire, static_cast<std::int64_t>(chunk.element)) < 1;
-        return s.wire != wire_type::exact && !(chunk.rounds_on_wire && shortens);
-    };
-    std::vector<stage> as_they_are;
-    if (std::ranges::any_of(stages, is_dropped)) {
-        as_they_are.assign(stages.begin(), stages.end());
-        for (stage& s : as_they_are)
-            if (is_dropped(s)) s.wire = wire_type::exact;
-        stages = as_they_are;
-    }
+    const auto element = static_cast<std::int64_t>(chunk.element);
+    std::vector<stage> as_they_are(stages.begin(), stages.end());
+    for (stage& s : as_they_are)
+        if (!chunk.rounds_on_wire || wire_ratio(s.wire, element) >= 1) s.wire = wire_type::exact;
+    stages = as_they_are;
     if (row_of(chunk.what).exchange) return compose_exchange(machine, stages, chunk.what);
     if (row_of(chunk.what).blocks) {
         std::vector<std::int64_t> counts;
@@ -54,7 +48,7 @@ schedule call_layout::schedule_of(int rank, const capabilities& can, buffer home
     const bool fits = can.slot_bytes == 0 || bytes <= can.slot_bytes;
     if (fits && row_of(call_.what).blocks) return lower(generated_for(rank), can);
     if (fits && runs_stages(layout_.c, rank, can)) return lower(generate(layout_.c, call_.what, rank, can, home), can);
-    return lower(generated_for(rank), can.without_memory());
+    return lower(generated_for(rank), {.slots = can.slots, .mpi_stages = can.mpi_stages, .mpi_groups = can.mpi_groups});
 }
 
 call_schedules schedules_of(const hierarchy& machine, const rule& chosen, const collective_call& call, int rank,

@@ -37,9 +37,7 @@ std::vector<range> side_by_side(std::span<const std::int64_t> counts) {
 }
 
 std::vector<range> equal_blocks(int ranks, std::int64_t count) {
-    std::vector<range> blocks;
-    for (int r = 0; r < ranks; ++r) blocks.push_back({r * count, (r + 1) * count});
-    return blocks;
+    return side_by_side(std::vector(static_cast<std::size_t>(ranks), count));
 }
 
 collective_call equal_call(int ranks, collective what, std::int64_t count, std::size_t element) {

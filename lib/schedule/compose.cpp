@@ -17,18 +17,6 @@ namespace terrace::detail {
 
 namespace {
 
-bool contains(const std::vector<int>& ranks, int rank) {
-    return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
-}
-
-// How many steps a generator takes, the same for every position.
-int steps_of(algorithm::generator g, int size) {
-    if (g == nullptr) return 0;
-    builder out(0, size, collective::allreduce, size);
-    g(out, group::numbered(size));
-    return out.step();
-}
-
 // Composes one stage: the groups of all domains of a level, from who owns what in the level's children.
 class stage_composer {
 public:
@@ -204,9 +192,8 @@ ownerships go_through(const composition_request& asked, const route_view& seen, 
                       ownerships known, composition& made) {
     for (int level = first; level < end; ++level) {
         stage_composer now(asked, seen, route, level, known);
-        ownerships after = now.run();
+        known = now.run();
         made.stages.push_back(now.take());
-        known = std::move(after);
     }
     return known;
 }
@@ -219,18 +206,6 @@ void own(const composition_request& asked, const route_view& seen, int route, ow
         o.route = route;
         made.owners.push_back(std::move(o));
     }
-}
-
-// Returns the part of all that somebody owns which takes a route.
-ownership part_of(const ownership& whole, const routes& all, int route, std::int64_t quantum) {
-    ownership part;
-    for (const owned& o : whole) append(part, weighted(o.part, all.shares, quantum)[at(route - 1)], o.owners);
-    return part;
-}
-
-// Rings through nodes go by which members share one.
-void tell_nodes(const hierarchy& machine, composed_stage& s) {
-    for (group& g : s.groups) g = g.with_nodes(nodes_of(machine, g.members()));
 }
 
 composition compose_request(const hierarchy& machine, const composition_request& asked) {
@@ -249,15 +224,20 @@ composition compose_request(const hierarchy& machine, const composition_request&
     for (int route = 1; route <= all.count(); ++route) {
         const route_view turned = route_view::turned(whole, all.orders[at(route - 1)], asked);
         made.routes.push_back(turned.plan_ranks());
-        ownerships parts;
-        for (const auto& [kind, owns] : known) parts[kind] = part_of(owns, all, route, asked.quantum);
+        ownerships parts;  // of all that somebody owns, what takes the route
+        for (const auto& [kind, owns] : known) {
+            ownership& part = parts[kind];
+            for (const owned& o : owns)
+                append(part, weighted(o.part, all.shares, asked.quantum)[at(route - 1)], o.owners);
+        }
         parts = go_through(asked, turned, route, all.common, whole.depth(), std::move(parts), made);
         own(asked, turned, route, std::move(parts), made);
     }
-    std::stable_sort(made.owners.begin(), made.owners.end(),
-                     [](const owned& a, const owned& b) { return a.part.begin < b.part.begin; });
+    std::ranges::stable_sort(made.owners, {}, [](const owned& o) { return o.part.begin; });
+    // Rings through nodes go by which members share one.
     for (composed_stage& s : made.stages)
-        if (s.by != nullptr && s.by->graph == message_graph::node_rings) tell_nodes(machine, s);
+        if (s.by != nullptr && s.by->graph == message_graph::node_rings)
+            for (group& g : s.groups) g = g.with_nodes(nodes_of(machine, g.members()));
     return made;
 }
 
@@ -281,10 +261,8 @@ void group_composer::compose(const route_view& seen, std::span<const stage> stag
     all_.stages.resize(known);
     after_.resize(known + 1);
     if (known == 0) after_.front().clear(), append(after_.front()[0], {0, all_.count}, {0});
-    for (int level = static_cast<int>(known); level < seen.shape().depth(); ++level) {
-        ownerships next = go_through(asked, seen, 0, level, level + 1, after_.back(), all_);
-        after_.push_back(std::move(next));
-    }
+    for (int level = static_cast<int>(known); level < seen.shape().depth(); ++level)
+        after_.push_back(go_through(asked, seen, 0, level, level + 1, after_.back(), all_));
     if (asked.for_all()) own(asked, seen, 0, after_.back(), all_);
 }
 
@@ -299,8 +277,8 @@ void check_runnable(const plan_data& r) {
         for (std::size_t i = 0; i < rules.size(); ++i) {
             try {
                 compose_for(0, r.machine, rules[i].stages, r.machine.ranks(), 1);
-                if (row_of(what).exchange) check_exchange(rules[i].stages, what);
-                else if (row_of(what).blocks) check_blocks(rules[i].stages);
+                if (row_of(what).exchange) expect_none(fault_of_exchange(rules[i].stages, what));
+                else if (row_of(what).blocks) expect_none(fault_of_blocks(rules[i].stages));
             } catch (const stage_error& e) {
                 const std::string message = fmt::format("{}.rules[{}].{}", to_string(what), i, e.what());
                 if (r.file.empty()) throw plan_error(message);

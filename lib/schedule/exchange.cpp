@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include "base/index.hpp"
-#include "base/partition.hpp"
 #include "schedule/builder.hpp"
 
 namespace terrace::detail {
@@ -206,7 +205,7 @@ private:
 
 }  // namespace
 
-std::optional<std::pair<int, std::string>> fault_of_exchange(std::span<const stage> stages, collective what) {
+stage_fault fault_of_exchange(std::span<const stage> stages, collective what) {
     for (int n = 0; n < static_cast<int>(stages.size()); ++n) {
         const stage& s = stages[at(n)];
         if (row_of(what).has_root() && s.how != stages.front().how)
@@ -225,20 +224,14 @@ std::optional<std::pair<int, std::string>> fault_of_exchange(std::span<const sta
     return {};
 }
 
-void check_exchange(std::span<const stage> stages, collective what) {
-    if (const auto fault = fault_of_exchange(stages, what))
-        throw stage_error(fault->first, fmt::format("stages[{}]: {}", fault->first, fault->second));
-}
-
 block_layout compose_exchange(const hierarchy& machine, std::span<const stage> stages, collective what) {
-    check_exchange(stages, what);
+    expect_none(fault_of_exchange(stages, what));
     // On the way to or from a root the same ranks meet in either mode.
     std::vector<stage> meeting(stages.begin(), stages.end());
     if (row_of(what).has_root())
         for (stage& s : meeting) s.how = mode::scatter;
-    composition fine = compose(machine, meeting, fine_count(machine), 1);
-    hand_down(fine);
-    block_layout made = in_blocks(std::move(fine), machine, stages, std::vector<std::int64_t>(at(machine.ranks()), 1));
+    block_layout made = in_blocks(compose(machine, meeting, fine_count(machine), 1), machine, stages,
+                                  std::vector<std::int64_t>(at(machine.ranks()), 1));
     for (composed_stage& s : made.c.stages) {
         s.steps_up = s.steps_down = 0;
         for (group& g : s.groups) {

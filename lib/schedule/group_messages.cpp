@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/index.hpp"
 #include "base/partition.hpp"
 #include "schedule/lower.hpp"
 

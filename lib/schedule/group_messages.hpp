@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/index.hpp"
 #include "schedule/builder.hpp"
 
 namespace terrace::detail {
@@ -28,9 +29,7 @@ struct group_moves {
     bool alone = false;                      ///< no other group of the same domain moves anything
     std::optional<action> handed_over = {};  ///< to a provider, as a collective of its own, without messages
 
-    double reduced_by(int position) const noexcept {
-        return circulant ? reduced.front() : reduced[static_cast<std::size_t>(position)];
-    }
+    double reduced_by(int position) const noexcept { return circulant ? reduced.front() : reduced[at(position)]; }
 };
 
 /// The programs of a group's positions in one direction of a stage.

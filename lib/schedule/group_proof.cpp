@@ -26,6 +26,7 @@ struct sum {
 };
 
 // Follows what ranks have from stage to stage, from the groups alone.
+// @param hands_down stages in mode root hand down what they have gathered, before owners own it
 class replay {
 public:
     replay(const composition& c, bool hands_down) : composition_(c), owners_(c.owners), has_(at(c.ranks)) {
@@ -39,20 +40,28 @@ public:
         }
     }
 
-    void run() {
-        for (stage_ = 0; stage_ < composition_.stages.size(); ++stage_) {
-            std::vector<std::vector<sum>> made(has_.size());
-            const composed_stage& s = composition_.stages[stage_];
-            for (const group& g : s.groups) combine(s, g, made);
-            for (std::size_t r = 0; r < has_.size(); ++r) {
-                made[r].insert(made[r].end(), has_[r].begin(), has_[r].end());
-                has_[r] = joined(std::move(made[r]));
-            }
+    // Returns nothing if in the end the owners, and nobody else, have every rank's contribution to what they own; else
+    // what does not fit.
+    std::optional<std::string> find_fault() {
+        try {
+            for (stage_ = 0; stage_ < composition_.stages.size(); ++stage_) run_stage(composition_.stages[stage_]);
+            check_owners();
+        } catch (const misfit& f) {
+            return f.text;
         }
-        check_owners();
+        return {};
     }
 
 private:
+    void run_stage(const composed_stage& s) {
+        std::vector<std::vector<sum>> made(has_.size());
+        for (const group& g : s.groups) combine(s, g, made);
+        for (std::size_t r = 0; r < has_.size(); ++r) {
+            made[r].insert(made[r].end(), has_[r].begin(), has_[r].end());
+            has_[r] = joined(std::move(made[r]));
+        }
+    }
+
     static std::vector<sum> joined(std::vector<sum> parts) {
         std::sort(parts.begin(), parts.end(), [](const sum& a, const sum& b) { return a.part.begin < b.part.begin; });
         std::vector<sum> result;
@@ -186,18 +195,6 @@ private:
     std::size_t stage_ = 0;
 };
 
-// Follows what ranks have from stage to stage, from the groups alone. Returns nothing if in the end the owners, and
-// nobody else, have every rank's contribution to what they own; else what does not fit.
-// @param hands_down stages in mode root hand down what they have gathered, before owners own it
-std::optional<std::string> replay_groups(const composition& c, bool hands_down) {
-    try {
-        replay(c, hands_down).run();
-    } catch (const misfit& f) {
-        return f.text;
-    }
-    return {};
-}
-
 std::string kind_of(const composed_stage& s, const group& g) {
     std::string kind = fmt::format("{} {} {} {} ", s.by->name, to_string(s.how), to_string(s.wire), g.members().size());
     if (s.how == mode::root || g.root() != group::no_root) kind += fmt::format("root {} ", g.root());
@@ -216,10 +213,9 @@ std::string kind_of_exchange(const composed_stage& s, const group& g) {
 composition alone(const composed_stage& s, const group& g) {
     const int size = static_cast<int>(g.members().size());
     composition c{.ranks = size, .root = g.root(), .count = 0, .stages = {}, .owners = {}, .routes = {}};
-    std::vector<int> members;
+    std::vector<int> members = numbers_below(size);
     std::vector<range> shards;
     for (int i = 0; i < size; ++i) {
-        members.push_back(i);
         shards.push_back({c.count, c.count + !g.shards()[at(i)].empty()});
         c.count = shards.back().end;
         if (s.how == mode::scatter) c.owners.push_back({shards.back(), {i}, 0});
@@ -284,8 +280,7 @@ std::optional<std::string> prove_exchange_alone(const composed_stage& s, const g
     const composition c = alone(s, g);
     const group& of = c.stages.front().groups.front();
     std::vector<schedule> programs;
-    std::vector<range> blocks;
-    for (int r = 0; r < c.ranks; ++r) blocks.push_back({r, r + 1});
+    const std::vector<range> blocks = group::numbered(c.ranks).shards();
     for (int r = 0; r < c.ranks; ++r) {
         builder out(r, c.ranks, collective::alltoall, c.ranks, {buffer::recv, false});
         std::vector<operand> gives, gets;
@@ -300,13 +295,12 @@ std::optional<std::string> prove_exchange_alone(const composed_stage& s, const g
 
 }  // namespace
 
-bool group_proof::is_new(std::string kind) {
-    const std::scoped_lock lock(mutex_);
-    return proved_.insert(std::move(kind)).second;
-}
-
 std::optional<std::string> group_proof::prove_groups(const composed_stage& s, std::span<const group> groups,
                                                      bool exchanges) {
+    const auto is_new = [&](std::string kind) {
+        const std::scoped_lock lock(mutex_);
+        return proved_.insert(std::move(kind)).second;
+    };
     for (const group& g : groups) {
         if (g.whole().empty() || !is_new(exchanges ? kind_of_exchange(s, g) : kind_of(s, g))) continue;
         if (const auto fault = exchanges ? prove_exchange_alone(s, g) : prove_alone(alone(s, g)))
@@ -325,20 +319,14 @@ std::optional<std::string> group_proof::prove_groups(const composition& c, bool 
 }
 
 std::optional<std::string> group_proof::find_fault(const composition& c) {
-    if (auto fault = replay_groups(c, false)) return fault;
+    if (auto fault = replay(c, false).find_fault()) return fault;
     return prove_groups(c, false);
 }
 
-std::optional<std::string> group_proof::find_exchange_fault(const block_layout& b) {
+std::optional<std::string> group_proof::find_fault(const block_layout& b, bool exchanges) {
     if (auto fault = check_blocks(b)) return fault;
-    if (auto fault = replay_groups(b.c, true)) return fault;
-    return prove_groups(b.c, true);
-}
-
-std::optional<std::string> group_proof::find_fault(const block_layout& b) {
-    if (auto fault = check_blocks(b)) return fault;
-    if (auto fault = replay_groups(b.c, true)) return fault;
-    return prove_groups(b.c, false);
+    if (auto fault = replay(b.c, true).find_fault()) return fault;
+    return prove_groups(b.c, exchanges);
 }
 
 std::optional<std::string> group_proof::check_blocks(const block_layout& b) const {

@@ -24,20 +24,19 @@ class group_proof {
 public:
     /// Nothing if all holds, else what does not.
     std::optional<std::string> find_fault(const composition& c);
-    std::optional<std::string> find_fault(const block_layout& b);
+    std::optional<std::string> find_fault(const block_layout& b) { return find_fault(b, false); }
     /// Proves an exchange: what is said above of contributions holds of the blocks for each rank.
     /// @param b made by compose_exchange
-    std::optional<std::string> find_exchange_fault(const block_layout& b);
+    std::optional<std::string> find_exchange_fault(const block_layout& b) { return find_fault(b, true); }
 
     /// Returns how many kinds of groups have been proved. Not while other threads use it.
     std::size_t kinds() const noexcept { return proved_.size(); }
 
 private:
+    std::optional<std::string> find_fault(const block_layout& b, bool exchanges);
     std::optional<std::string> check_blocks(const block_layout& b) const;
     std::optional<std::string> prove_groups(const composition& c, bool exchanges);
     std::optional<std::string> prove_groups(const composed_stage& s, std::span<const group> groups, bool exchanges);
-
-    bool is_new(std::string kind);
 
     std::mutex mutex_;
     std::set<std::string> proved_;  // kinds of groups

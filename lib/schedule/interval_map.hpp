@@ -1,12 +1,13 @@
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <vector>
 
+#include "base/index.hpp"
 #include "base/range.hpp"
 
 namespace terrace::detail {
@@ -34,16 +35,11 @@ public:
 private:
     // Makes `at` a boundary. A boundary's value holds from there to the next one.
     void cut(std::int64_t at) {
-        const auto after = pieces_.upper_bound(at);
-        if (after == pieces_.begin()) {
-            pieces_.emplace(at, Value{});
-            return;
-        }
-        const auto before = std::prev(after);
+        const auto after = pieces_.upper_bound(at), before = std::prev(after);
         if (before->first != at) pieces_.emplace_hint(after, at, before->second);
     }
 
-    std::map<std::int64_t, Value> pieces_;
+    std::map<std::int64_t, Value> pieces_{{std::numeric_limits<std::int64_t>::min(), Value{}}};
 };
 
 /// The same where all parts are known before the first update: in arrays, which need no memory for each interval.
@@ -57,8 +53,7 @@ public:
     }
     /// Ends the parts to expect.
     void begin() {
-        std::sort(bounds_.begin(), bounds_.end());
-        bounds_.erase(std::unique(bounds_.begin(), bounds_.end()), bounds_.end());
+        keep_different(bounds_);
         values_.resize(bounds_.size());
     }
     /// Calls f(value) for every interval inside `part`, which was expected.

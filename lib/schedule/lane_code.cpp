@@ -11,10 +11,8 @@ std::vector<bool> passed_on(const schedule& s) {
     std::vector<bool> result(s.instrs.size());
     for (const instr& i : s.instrs) {
         if (i.what != action::recv && i.what != action::recv_reduce) continue;
-        for (std::uint32_t k = 0; k < i.successors; ++k) {
-            const std::uint32_t next = s.successors[i.first_successor + k];
+        for (const std::uint32_t next : s.successors_of(i))
             if (s.instrs[next].what == action::send && s.instrs[next].phase == i.phase) result[next] = true;
-        }
     }
     return result;
 }

@@ -19,8 +19,7 @@ concept lane_port = requires(P& port, std::int64_t chunk, std::uint32_t n, std::
     /// * false: when run_local() returns. So it is in the runtime, whose thread makes the copy before it looks at
     ///   anything else, and in the proof, where they need no other rank.
     /// * true: when the port calls complete(). So it is in the simulator, where a copy occupies the rank's processor
-    /// for
-    ///   some time, in which messages arrive and are issued.
+    ///   for some time, in which messages arrive and are issued.
     { P::locals_take_time } -> std::convertible_to<bool>;
     /// Returns the chunk's instructions. Null if the chunk cannot begin yet, or the port runs it by itself: the lane
     /// then rests until the port calls run_from() with this chunk or the next.
@@ -44,9 +43,8 @@ concept lane_port = requires(P& port, std::int64_t chunk, std::uint32_t n, std::
 /// * A lane runs its chunks (chunk_order) one after another.
 /// * An instruction is issued when all instructions that it waits for are complete.
 /// * Sends are issued in program order, and so are receives. A message goes in segments, and each segment occupies one
-/// of
-///   the request slots of its direction until it is complete. A message that cannot be issued holds up those behind it
-///   in its direction, and nothing else.
+///   of the request slots of its direction until it is complete. A message that cannot be issued holds up those behind
+///   it in its direction, and nothing else.
 /// * The first segment of a fenced send (fenced_sends) is issued when no send of the lane is in flight.
 /// * Stages of the transport are issued in program order, one at a time.
 /// * A local instruction is issued as soon as nothing is left that it waits for.

@@ -1,7 +1,8 @@
 #include "schedule/lower.hpp"
 
 #include <algorithm>
-#include <limits>
+
+#include "base/index.hpp"
 
 namespace terrace::detail {
 
@@ -26,28 +27,16 @@ bool capabilities::runs(action a, const group& g) const {
         return groups->contains(g.members()) && (!by_shard || std::all_of(g.shards().begin(), g.shards().end(), equal));
     }
     if (domain.empty()) return true;
-    const auto of = [&](int rank) { return domain[static_cast<std::size_t>(rank)]; };
+    const auto of = [&](int rank) { return domain[at(rank)]; };
     const auto together = [&](int m) { return of(m) == of(g.members().front()); };
     return std::all_of(g.members().begin(), g.members().end(), together);
-}
-
-bool capabilities::runs(const instr& stage, const group& g) const {
-    if (stage.by != provider::mpi) return runs(stage.what, g);
-    return (mpi_stages >> static_cast<unsigned>(stage.what) & 1u) != 0 &&
-           g.whole().count() <= std::numeric_limits<int>::max() && mpi_groups->contains(g.members());
-}
-
-capabilities capabilities::without_memory() const {
-    return {.slots = slots, .mpi_stages = mpi_stages, .mpi_groups = mpi_groups};
 }
 
 schedule lower(schedule s, const capabilities& can) {
     // No expansion takes more steps than there are ranks, plus two. Ranks with nothing to expand leave the same room:
     // the steps of their messages must agree with the others'.
     const int room = s.ranks + 3;
-    const auto stays = [&](const instr& i) {
-        return !is_stage(i.what) || can.runs(i, s.groups[static_cast<std::size_t>(i.peer)]);
-    };
+    const auto stays = [&](const instr& i) { return !is_stage(i.what) || can.runs(i, s.groups[at(i.peer)]); };
     if (std::all_of(s.instrs.begin(), s.instrs.end(), stays)) {
         for (instr& i : s.instrs) i.step *= room;
         return s;
@@ -61,13 +50,13 @@ schedule lower(schedule s, const capabilities& can) {
         if (p.route > 0) out.begin_phase(p);
     int phase = -1;
     for (const instr& i : s.instrs) {
-        if (i.phase != phase) out.begin_phase(s.phases[static_cast<std::size_t>(phase = i.phase)]);
+        if (i.phase != phase) out.begin_phase(s.phases[at(phase = i.phase)]);
         out.go_to_step(i.step * room);
         if (stays(i)) {
             out.repeat(s, i);
             continue;
         }
-        const group& stage = s.groups[static_cast<std::size_t>(i.peer)];
+        const group& stage = s.groups[at(i.peer)];
         out.begin_role({.complete = complete_rank(s.what, stage)});
         expansion(i.what)(out, stage);
         if (i.dst.where == s.home.where) continue;

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <set>
 #include <vector>
@@ -26,9 +27,11 @@ struct capabilities {
     /// Returns true if it runs a stage by itself among the ranks of a group, for a provider that follows the buffers.
     bool runs(action a, const group& g) const;
     /// Returns true if it runs a stage instruction of any provider.
-    bool runs(const instr& stage, const group& g) const;
-    /// Returns what is left where the vector does not lie in a slot.
-    capabilities without_memory() const;
+    bool runs(const instr& stage, const group& g) const {
+        if (stage.by != provider::mpi) return runs(stage.what, g);
+        return (mpi_stages >> static_cast<unsigned>(stage.what) & 1u) != 0 &&
+               g.whole().count() <= std::numeric_limits<int>::max() && mpi_groups->contains(g.members());
+    }
 };
 
 /// Returns what writes a stage as messages.

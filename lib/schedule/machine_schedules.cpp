@@ -1,7 +1,5 @@
 #include "schedule/machine_schedules.hpp"
 
-#include <numeric>
-
 #include "base/index.hpp"
 #include "base/partition.hpp"
 #include "machine/devices.hpp"
@@ -12,10 +10,7 @@ namespace {
 
 collective_call call_of(const hierarchy& machine, collective what, std::int64_t count, bool reproducible) {
     collective_call call = equal_call(machine.ranks(), what, count, float32_bytes);
-    if (reproducible && row_of(what).up) {
-        call.tree.resize(at(machine.ranks()));
-        std::iota(call.tree.begin(), call.tree.end(), 0);
-    }
+    if (reproducible && row_of(what).up) call.tree = numbers_below(machine.ranks());
     return call;
 }
 

@@ -19,6 +19,11 @@ struct owned {
     int route = 0;  ///< that it took
 };
 
+/// Returns true if a rank is among some ranks.
+inline bool contains(const std::vector<int>& ranks, int rank) {
+    return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+}
+
 /// The owned parts of one domain, ascending. They cover the vector, or, the same in all domains, what takes one route.
 using ownership = std::vector<owned>;
 

@@ -186,15 +186,12 @@ bool runs_stages(const composition& c, int rank, const capabilities& can) {
 }
 
 schedule generate(const composition& c, collective what, int rank, const capabilities& can, buffer home) {
-    const auto is_own = [&](const owned& o) {
-        return std::find(o.owners.begin(), o.owners.end(), rank) != o.owners.end();
-    };
     // Ranks that only pass sums on to a root have nowhere but scratch to keep them.
     const bool keeps = what != collective::reduce || rank == c.root;
     builder out(rank, c.ranks, what, c.count, {keeps ? home : buffer::scratch, true});
     writer program(out, c, rank, what, can);
     for (const owned& o : c.owners)
-        if (is_own(o) && !program.completes_on_way_down()) out.owns(o.part);
+        if (contains(o.owners, rank) && !program.completes_on_way_down()) out.owns(o.part);
     if (row_of(what).up || row_of(what).has_root()) program.up();
     if (row_of(what).down || row_of(what).has_root()) program.down();
     out.next_step();

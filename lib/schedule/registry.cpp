@@ -1,13 +1,12 @@
 #include "schedule/registry.hpp"
 
-#include <algorithm>
 #include <array>
 #include <stdexcept>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include "base/index.hpp"
 #include "base/keep_for_ever.hpp"
 
 // The table. A row names an algorithm; algorithms/NAME.cpp describes it by a function generate_NAME().
@@ -20,25 +19,16 @@ namespace terrace::detail {
 TERRACE_ALGORITHMS(TERRACE_DECLARE)
 #undef TERRACE_DECLARE
 
-bool algorithm::supports(mode m) const noexcept { return up(m) != nullptr; }
-
-algorithm::generator algorithm::up(mode m) const noexcept {
-    return m == mode::scatter ? reduce_scatter : m == mode::root ? reduce : allreduce;
-}
-
-algorithm::generator algorithm::down(mode m) const noexcept {
-    return m == mode::scatter ? allgather : m == mode::root ? broadcast : nullptr;
+int steps_of(algorithm::generator emit, int size) {
+    if (emit == nullptr) return 0;
+    builder out(0, size, collective::allreduce, size);
+    emit(out, group::numbered(size));
+    return out.step();
 }
 
 int algorithm::startups(int size) const {
     if (rounds != nullptr) return rounds(size);
-    for (const generator emit : {reduce_scatter, reduce, allreduce}) {
-        if (emit == nullptr) continue;
-        builder out(0, size, collective::allreduce, size);
-        emit(out, group::numbered(size));
-        return out.step();
-    }
-    return 0;
+    return steps_of(reduce_scatter != nullptr ? reduce_scatter : reduce != nullptr ? reduce : allreduce, size);
 }
 
 algorithm_table::algorithm_table(std::vector<algorithm> rows) : rows_(std::move(rows)) {
@@ -61,27 +51,12 @@ algorithm_table::algorithm_table(std::vector<algorithm> rows) : rows_(std::move(
             a.scatter = direct.scatter, a.gather = direct.gather;
 }
 
-const algorithm* algorithm_table::find(std::string_view name) const noexcept {
-    const auto found = std::find_if(rows_.begin(), rows_.end(), [&](const algorithm& a) { return a.name == name; });
-    return found == rows_.end() ? nullptr : &*found;
-}
-
-const algorithm* algorithm_table::find(message_graph graph, mode m) const noexcept {
-    const auto found =
-        std::find_if(rows_.begin(), rows_.end(), [&](const algorithm& a) { return a.graph == graph && a.supports(m); });
-    return found == rows_.end() ? nullptr : &*found;
-}
-
 const algorithm_table& known_algorithms() {
 #define TERRACE_ENTRY(name) generate_##name(),
     static const auto& table = kept_for_ever(algorithm_table({TERRACE_ALGORITHMS(TERRACE_ENTRY)}));
 #undef TERRACE_ENTRY
     return table;
 }
-
-std::span<const algorithm> algorithms() noexcept { return known_algorithms().rows(); }
-
-const algorithm* find_algorithm(std::string_view name) noexcept { return known_algorithms().find(name); }
 
 const algorithm* find_algorithm(const stage& s) noexcept {
     if (s.sends()) return find_algorithm(s.algorithm);
@@ -112,13 +87,10 @@ namespace {
 
 template <class Predicate>
 std::string names_of_those(Predicate able) {
-    std::string names;
-    for (const algorithm& a : algorithms()) {
-        if (!able(a)) continue;
-        if (!names.empty()) names += ", ";
-        names += a.name;
-    }
-    return names;
+    std::vector<std::string_view> names;
+    for (const algorithm& a : algorithms())
+        if (able(a)) names.push_back(a.name);
+    return fmt::format("{}", fmt::join(names, ", "));
 }
 
 template <provider By, action Stage>

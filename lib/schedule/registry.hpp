@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -11,8 +12,8 @@
 namespace terrace::detail {
 
 /// The pairs of positions between which an algorithm moves data, in all its collectives but those of direct
-/// (algorithm::gather). Planners ask for it where they
-/// would otherwise have to know algorithms by name; tests compare it with what the generators send.
+/// (algorithm::gather). Planners ask for it where they would otherwise have to know algorithms by name; tests compare
+/// it with what the generators send.
 enum class message_graph : std::uint8_t {
     any,              ///< none of these
     one_neighbour,    ///< all messages of a stage move one position on, in one direction around the group
@@ -58,24 +59,38 @@ struct algorithm {
     int startups(int size) const;
     /// Returns true for an algorithm, false for a provider's own collective.
     bool sends() const noexcept { return provider == detail::provider::messages; }
-    bool supports(mode m) const noexcept;
-    generator up(mode m) const noexcept;
-    generator down(mode m) const noexcept;  ///< null for replicate: nothing to do
+    bool supports(mode m) const noexcept { return up(m) != nullptr; }
+    generator up(mode m) const noexcept {
+        return m == mode::scatter ? reduce_scatter : m == mode::root ? reduce : allreduce;
+    }
+    /// Null for replicate: nothing to do.
+    generator down(mode m) const noexcept {
+        return m == mode::scatter ? allgather : m == mode::root ? broadcast : nullptr;
+    }
 };
+
+/// Returns how many steps a generator takes, the same for every position; of none, 0.
+int steps_of(algorithm::generator emit, int size);
 
 /// Algorithms, each with a name of its own and something that it can do.
 class algorithm_table {
 public:
     /// @throws std::logic_error that names the row and the field, if a row has no name or another row's, supports no
-    /// mode,
-    ///         or moves data only up or only down in mode scatter or root
+    ///         mode, or moves data only up or only down in mode scatter or root
     explicit algorithm_table(std::vector<algorithm> rows);
 
     std::span<const algorithm> rows() const noexcept { return rows_; }
     /// Returns the algorithm of a name; null if it is unknown.
-    const algorithm* find(std::string_view name) const noexcept;
+    const algorithm* find(std::string_view name) const noexcept {
+        const auto found = std::ranges::find(rows_, name, &algorithm::name);
+        return found == rows_.end() ? nullptr : &*found;
+    }
     /// Returns the first algorithm that sends over such a graph and supports a mode; null if there is none.
-    const algorithm* find(message_graph graph, mode m) const noexcept;
+    const algorithm* find(message_graph graph, mode m) const noexcept {
+        const auto fits = [&](const algorithm& a) { return a.graph == graph && a.supports(m); };
+        const auto found = std::ranges::find_if(rows_, fits);
+        return found == rows_.end() ? nullptr : &*found;
+    }
 
 private:
     std::vector<algorithm> rows_;
@@ -85,13 +100,13 @@ private:
 const algorithm_table& known_algorithms();
 
 /// All algorithms, in the order in which they are listed.
-std::span<const algorithm> algorithms() noexcept;
+inline std::span<const algorithm> algorithms() noexcept { return known_algorithms().rows(); }
 
 /// One row per provider that has collectives of its own; its name is the provider's.
 std::span<const algorithm> provider_collectives() noexcept;
 
 /// Returns the algorithm of a name; null if it is unknown.
-const algorithm* find_algorithm(std::string_view name) noexcept;
+inline const algorithm* find_algorithm(std::string_view name) noexcept { return known_algorithms().find(name); }
 
 /// Returns what runs a stage, its algorithm or its provider's own collective; null if it names neither.
 const algorithm* find_algorithm(const stage& s) noexcept;

@@ -1,20 +1,11 @@
 #include "schedule/route_view.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
-
-#include "base/index.hpp"
 
 namespace terrace::detail {
 
 namespace {
-
-std::vector<int> first_stages(int count) {
-    std::vector<int> order(at(count));
-    std::iota(order.begin(), order.end(), 0);
-    return order;
-}
 
 // Returns by level the shares that make domains differ.
 std::vector<std::vector<int>> shares_by_child(const tree& shape, const std::vector<int>& order,
@@ -40,18 +31,13 @@ route_view::route_view(tree shape, std::vector<int> order, std::vector<int> plan
     std::ranges::sort(ranks_);
 }
 
-int route_view::seen(int plan_rank) const {
-    if (plan_rank < 0 || plan_ranks_.empty()) return plan_rank;
-    return static_cast<int>(std::find(plan_ranks_.begin(), plan_ranks_.end(), plan_rank) - plan_ranks_.begin());
-}
-
 route_view route_view::in_plan_order(tree whole, const composition_request& asked) {
-    std::vector<int> order = first_stages(whole.depth());
+    std::vector<int> order = numbers_below(whole.depth());
     return {std::move(whole), std::move(order), {}, asked};
 }
 
 route_view route_view::turned(const tree& whole, const std::vector<int>& outer, const composition_request& asked) {
-    std::vector<int> order = first_stages(whole.depth() - static_cast<int>(outer.size()));
+    std::vector<int> order = numbers_below(whole.depth() - static_cast<int>(outer.size()));
     order.insert(order.end(), outer.begin(), outer.end());
     std::vector<int> stride(order.size(), 1);  // in the plan, between the ranks of neighbours, by stage
     for (std::size_t s = 1; s < stride.size(); ++s)

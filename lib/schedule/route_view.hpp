@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "base/index.hpp"
 #include "machine/likeness.hpp"
 #include "plan/plan_data.hpp"
 
@@ -37,22 +38,22 @@ public:
     /// Returns one domain of each kind, ascending.
     const std::vector<int>& first_of_kinds(int level) const noexcept { return kinds_.firsts(level); }
     /// Returns the number of a level's stage in the plan.
-    int stage_of(int level) const noexcept { return order_[static_cast<std::size_t>(level)]; }
+    int stage_of(int level) const noexcept { return order_[at(level)]; }
     /// Returns the ranks that are asked for, in this order, ascending; none if all are.
     const std::vector<int>& ranks() const noexcept { return ranks_; }
     /// Returns the root of the call, in this order; -1 if it has none.
     int root() const noexcept { return root_; }
     /// Returns the number of a rank in the plan.
-    int plan_rank(int rank) const noexcept {
-        return plan_ranks_.empty() ? rank : plan_ranks_[static_cast<std::size_t>(rank)];
-    }
+    int plan_rank(int rank) const noexcept { return plan_ranks_.empty() ? rank : plan_ranks_[at(rank)]; }
     /// Returns the numbers of all ranks in the plan; none if they are the same.
     const std::vector<int>& plan_ranks() const noexcept { return plan_ranks_; }
 
 private:
     route_view(tree shape, std::vector<int> order, std::vector<int> plan_ranks, const composition_request& asked);
 
-    int seen(int plan_rank) const;
+    int seen(int plan_rank) const {
+        return plan_rank < 0 || plan_ranks_.empty() ? plan_rank : position_of(plan_rank, plan_ranks_);
+    }
 
     tree shape_;
     std::vector<int> order_;  // stages, innermost first

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/partition.hpp"
-#include "schedule/registry.hpp"
 #include "schedule/stage_groups.hpp"
 
 namespace terrace::detail {
@@ -12,12 +11,10 @@ namespace {
 
 constexpr std::int64_t cache_line = 64;  // [bytes]
 
-// Cuts `count` elements so that every stage of an even machine divides each chunk evenly. What is left over is a last
-// chunk of its own, shorter than a cache line for each rank.
-slicing evenly(std::int64_t count, std::int64_t chunk, std::int64_t even) {
-    const std::int64_t length = std::max(even, round_down(chunk, even));
-    const std::int64_t chunks = div_ceil(count, length);
-    return {.chunk = length, .chunks = chunks, .tail = count - (chunks - 1) * length};
+// Chunks of a length, and a last one of what is left over.
+slicing in_chunks(std::int64_t count, std::int64_t chunk) noexcept {
+    const std::int64_t chunks = div_ceil(count, chunk);
+    return {.chunk = chunk, .chunks = chunks, .tail = count - (chunks - 1) * chunk};
 }
 
 // The most bytes of a chunk, by the rule and by another bound; 0: no bound.
@@ -60,9 +57,7 @@ slicing slice(std::int64_t count, std::size_t element_bytes, const rule& r, int 
     std::int64_t most = std::max<std::int64_t>(1, bytes / static_cast<std::int64_t>(element_bytes) / blocks);
     if (most > quantum) most = round_down(most, quantum);
     const std::int64_t even = div_ceil(count, div_ceil(count, most));
-    const std::int64_t chunk = std::min(count, round_up(even, quantum));
-    const std::int64_t chunks = div_ceil(count, chunk);
-    return {.chunk = chunk, .chunks = chunks, .tail = count - (chunks - 1) * chunk};
+    return in_chunks(count, std::min(count, round_up(even, quantum)));
 }
 
 slicing slice_call(const collective_call& call, const rule& chosen, int ranks, const chunk_limits& limits) {
@@ -72,7 +67,9 @@ slicing slice_call(const collective_call& call, const rule& chosen, int ranks, c
     const slicing plain = slice(call.count, call.element, chosen, row_of(call.what).blocks ? ranks : 1, bound);
     const std::int64_t even = quantum_of(call.element) * ranks;
     if (!limits.divides_evenly || !by_provider || row_of(call.what).blocks || call.count < even) return plain;
-    return evenly(call.count, plain.chunk, even);
+    // Every stage of an even machine divides each chunk evenly. What is left over is a last chunk of its own, shorter
+    // than a cache line for each rank.
+    return in_chunks(call.count, std::max(even, round_down(plain.chunk, even)));
 }
 
 bool uses_lane_slots(const rule& r) { return !all_send(r.stages); }

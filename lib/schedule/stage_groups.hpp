@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "plan/plan_data.hpp"
-#include "schedule/registry.hpp"
 
 namespace terrace::detail {
 

@@ -77,8 +77,6 @@ struct stage_round {
 /// | ... second round      | the shard of each, from there       | its own result                  |
 class stage_work {
 public:
-    static constexpr int most_rounds = 2;
-
     constexpr stage_work() = default;
     /// @param root position of the member that gives or gets everything in stages with a root
     /// @param how of an allreduce. Before its first round all ways are alike.
@@ -180,7 +178,7 @@ private:
         return shards[static_cast<std::size_t>(e == extent::readers_shard ? reader : owner)];
     }
 
-    std::array<stage_round, most_rounds> work_{};
+    std::array<stage_round, 2> work_{};
     std::uint8_t rounds_ = 0;
     int root_ = 0;
 };

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <utility>
 
 #include "base/index.hpp"
 
@@ -69,11 +68,6 @@ bool are_like_leaves(tree_node whole, std::span<const tree_node> parts) {
     return are_like_leaves(whole.left(), parts.first(left)) && are_like_leaves(whole.right(), parts.subspan(left));
 }
 
-tree_stages::tree_stages(builder& out, const composition& c, int rank, const capabilities& can)
-    : out_(out), c_(c), rank_(rank), can_(can) {
-    planes_[0] = {plane()};
-}
-
 const tree_stages::domain& tree_stages::domain_of(const composed_stage& s, const group& g) {
     const auto [known, is_new] = domains_.try_emplace(&s);
     if (!is_new) return known->second;
@@ -108,25 +102,12 @@ bool tree_stages::may_hand_over(const composed_stage& s, const group& g) {
            are_like_leaves(d.after.front(), members);
 }
 
-const std::vector<tree_stages::plane>& tree_stages::planes_before(const composed_stage& s) const {
-    const auto own = planes_.find(s.route);
-    return own == planes_.end() ? planes_.at(0) : own->second;
-}
-
 // Planes of a stage are not those of the stage before: members still read these.
 const std::vector<tree_stages::plane>& tree_stages::planes_after(const composed_stage& s, const group& g) {
     const std::size_t many = domain_of(s, g).after.size();
     if (next_.empty() && many == 1) next_.push_back(plane());
     while (next_.size() < many) next_.emplace_back(out_.scratch(c_.count).part.begin);
     return next_;
-}
-
-void tree_stages::end_stage(const composed_stage& s) {
-    if (!next_.empty()) planes_[s.route] = std::exchange(next_, {});
-}
-
-builder::place tree_stages::in_plane(plane p, range part) {
-    return p ? builder::place(operand{buffer::scratch, {*p + part.begin, *p + part.end}}) : builder::place(part);
 }
 
 void tree_stages::exchange(const composed_stage& s, const group& g) {

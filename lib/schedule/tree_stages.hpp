@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "schedule/compose.hpp"
@@ -52,7 +53,10 @@ inline constexpr std::int64_t least_moved = 256;
 class tree_stages {
 public:
     /// @param c a composition for a tree, of a rank that `can` do stages of its transport
-    tree_stages(builder& out, const composition& c, int rank, const capabilities& can);
+    tree_stages(builder& out, const composition& c, int rank, const capabilities& can)
+        : out_(out), c_(c), rank_(rank), can_(can) {
+        planes_[0] = {plane()};
+    }
 
     /// True if the stage may hand the group over to its provider, whose one reduction of all members in their order is
     /// the tree's. All members come to the same answer.
@@ -60,7 +64,9 @@ public:
     /// Emits the rank's part of a group's stage, as the members see it: fewer than 2 * g.size() steps.
     void exchange(const composed_stage& s, const group& g);
     /// Follows the last group of a stage.
-    void end_stage(const composed_stage& s);
+    void end_stage(const composed_stage& s) {
+        if (!next_.empty()) planes_[s.route] = std::exchange(next_, {});
+    }
 
 private:
     using nodes = std::vector<tree_node>;
@@ -77,9 +83,14 @@ private:
     using plane = std::optional<std::int64_t>;  // its first element in scratch; none: the vector
 
     const domain& domain_of(const composed_stage& s, const group& g);
-    const std::vector<plane>& planes_before(const composed_stage& s) const;
+    const std::vector<plane>& planes_before(const composed_stage& s) const {
+        const auto own = planes_.find(s.route);
+        return own == planes_.end() ? planes_.at(0) : own->second;
+    }
     const std::vector<plane>& planes_after(const composed_stage& s, const group& g);
-    static builder::place in_plane(plane p, range part);
+    static builder::place in_plane(plane p, range part) {
+        return p ? builder::place(operand{buffer::scratch, {*p + part.begin, *p + part.end}}) : builder::place(part);
+    }
     bool combines_shards(const composed_stage& s, const group& g);
     std::vector<range> parts_of(const composed_stage& s, const group& g, bool by_shards);
     std::int64_t even_cut(const composed_stage& s, const group& g);

@@ -26,14 +26,6 @@ struct slice {
     std::map<int, double> own;      // by rank: what it waited
 };
 
-double held_up_in(const slice& s, int rank) {
-    const auto of = [&](const std::map<int, double>& all) {
-        const auto found = all.find(rank);
-        return found == all.end() ? 0 : found->second;
-    };
-    return std::max(0.0, of(s.longest) - of(s.own));
-}
-
 using slices = std::map<std::int64_t, slice>;  // by first call
 
 // All ranks get slices of one length: that of the rank with the longest.
@@ -122,7 +114,8 @@ lateness lateness_of(const std::vector<rank_statistics>& files) {
         double held_up = 0;
         for (const auto& [first, s] : all)
             for (const auto& [rank, seconds] : s.longest) {
-                const double own = held_up_in(s, rank);
+                const auto waited = s.own.find(rank);
+                const double own = std::max(0.0, seconds - (waited == s.own.end() ? 0 : waited->second));
                 found.ranks[rank].held_up += own;
                 by_slice[rank].push_back(own);
                 by_part[(first - 1) / calls_in_part * calls_in_part + 1][rank] += own;

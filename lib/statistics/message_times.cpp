@@ -14,9 +14,6 @@ double message_sample::time(std::size_t i) const noexcept {
     return std::chrono::duration<double>(message_times::window).count() * at[i] / steps;
 }
 
-message_times::message_times(std::vector<bool> far, std::uint32_t every)
-    : far_(std::move(far)), every_(every), numbers_(2 * far_.size()) {}
-
 void message_times::set_ahead(clock::duration ahead) {
     ahead_ = ahead;
     knows_time_ = true;

@@ -36,7 +36,8 @@ public:
     static constexpr std::size_t least_bytes = 4 << 10;  ///< shorter messages say little of a link
 
     /// @param far by rank: it is on another node   @param every only each so manieth window counts
-    message_times(std::vector<bool> far, std::uint32_t every);
+    message_times(std::vector<bool> far, std::uint32_t every)
+        : far_(std::move(far)), every_(every), numbers_(2 * far_.size()) {}
 
     /// Says what time it is on rank 0: messages are counted before, and noted from now on.
     void set_ahead(clock::duration ahead);
@@ -101,7 +102,7 @@ private:
         int told = 0;
         for (; n != end && told < most; ++told) {
             message_sample s{.first = n->number};
-            for (; n != end && goes_on(s, *n); ++n) add(s, *n);
+            for (; n != end && s.count < message_sample::most && n->number == s.first + s.count; ++n) add(s, *n);
             f(static_cast<int>(flow / 2), flow % 2 == 0, window, s);
         }
         return told;
@@ -113,9 +114,6 @@ private:
         return std::clamp(most_of_all / flows, 1, most_of_flow);
     }
     void keep(noted n, std::size_t bytes) noexcept;
-    static bool goes_on(const message_sample& s, const noted& n) noexcept {
-        return s.count < message_sample::most && n.number == s.first + s.count;
-    }
     static void add(message_sample& to, const noted& n) noexcept;
 
     std::vector<bool> far_;

@@ -32,8 +32,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::size_t most_bytes = std::size_t{16} << 20;  // of a file
-
 // Calls of one name by one plan.
 struct sums {
     double calls = 0, bytes = 0, seconds = 0, waiting = 0, limit = 0;
@@ -103,10 +101,6 @@ sums_by_labels tell(told& of, const rank_statistics& r, bool ends) {
 // "# rank 3 is process 4711": whose lines they are.
 constexpr std::string_view owner_words[] = {"# rank ", " is process "};
 
-std::string owner_line(int rank, int process) {
-    return fmt::format("{}{}{}{}", owner_words[0], rank, owner_words[1], process);
-}
-
 // Returns the label of an owner's lines, if the process is another one that lives.
 std::string label_of_living(const std::string& line, int rank) {
     const std::size_t middle = line.find(owner_words[1]);
@@ -130,6 +124,7 @@ void renew_metrics(const fs::path& file, const rank_statistics& r, bool ends) {
     const descriptor held(uninterrupted([&] { return open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
     if (!held || uninterrupted([&] { return flock(held.get(), LOCK_EX); }) != 0)
         throw input_error(directory.string(), 0, 0, std::system_category().message(errno));
+    constexpr std::size_t most_bytes = std::size_t{16} << 20;  // of a file
     std::vector<std::string> owners, kept;
     std::set<std::string> labels;
     if (fs::exists(file)) {
@@ -147,7 +142,7 @@ void renew_metrics(const fs::path& file, const rank_statistics& r, bool ends) {
         const std::size_t from = line.find(",rank=");
         return from == line.npos || !labels.contains(line.substr(from, line.find(',', from + 1) - from + 1));
     });
-    if (!own.empty()) owners.push_back(owner_line(r.rank, getpid()));
+    if (!own.empty()) owners.push_back(fmt::format("{}{}{}{}", owner_words[0], r.rank, owner_words[1], getpid()));
     std::string text;
     for (const std::string& owner : owners) text += owner + '\n';
     for (const metric& m : metrics) {

@@ -67,18 +67,18 @@ void slow_links::add(std::uint32_t window, int from, int to, bool sends, const m
         ends[s.first + static_cast<std::uint32_t>(i)] = {seconds_at(window) + s.time(i), s.bytes(i), s.calls};
 }
 
-std::vector<slow_links::message> slow_links::messages_of(pair_times& p, const numbered& ended, double rate) {
-    std::vector<message> all;
+slow_links::crossing slow_links::messages_of(pair_times& p, const numbered& ended, double rate) {
+    crossing all;
     double shortest = std::numeric_limits<double>::infinity();
     for (const auto& [number, end] : ended) {
         const auto begin = p.begun.find(number);
         if (begin == p.begun.end() || begin->second.bytes != end.bytes) continue;
-        all.push_back({begin->second.time, end.time, end.bytes});
+        all.messages.push_back({begin->second.time, end.time, end.bytes});
         shortest = std::min(shortest, end.time - begin->second.time - end.bytes / rate);
     }
-    if (!all.empty()) p.shortest.push_back(shortest);
+    if (!all.messages.empty()) p.shortest.push_back(shortest);
     if (p.shortest.size() > most_before) p.shortest.pop_front();
-    p.burst = p.shortest.empty() ? 0 : std::max(0.0, -std::ranges::min(p.shortest)) * rate;
+    if (!p.shortest.empty()) all.burst = std::max(0.0, -std::ranges::min(p.shortest)) * rate;
     return all;
 }
 
@@ -90,12 +90,11 @@ void slow_links::measure(std::uint32_t window, const flows& seen) {
         if (path.empty()) continue;
         const auto rate_of = [&](int link) { return links_[at(link)].rate; };
         const double rate = rate_of(std::ranges::min(path, {}, rate_of));
-        pair_times& p = pairs_[ranks];
-        const std::vector<message> all = messages_of(p, ended, rate);
+        const auto& [all, burst] = messages_of(pairs_[ranks], ended, rate);
         for (const int link : path) {
             crossing& c = through[at(link)];
             c.messages.insert(c.messages.end(), all.begin(), all.end());
-            c.burst = std::max(c.burst, p.burst);
+            c.burst = std::max(c.burst, burst);
         }
         for (const auto& [number, end] : ended) calls.insert(end.calls);
     }
@@ -120,11 +119,6 @@ void slow_links::measure(std::uint32_t window, const flows& seen) {
 std::vector<slow_links::history>& slow_links::past() {
     if (past_.size() >= most_calls && !past_.contains(calls_)) past_.clear();
     return past_.try_emplace(calls_, links_.size()).first->second;
-}
-
-void slow_links::forget() {
-    for (auto& [calls, links] : past_)
-        for (history& h : links) h.last.clear();
 }
 
 std::vector<slow_links::finding> slow_links::judge(std::uint32_t now) {

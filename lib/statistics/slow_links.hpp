@@ -47,7 +47,10 @@ public:
     /// Returns true if a link that is slow may be back: single messages have shown more.
     bool may_be_back();
     /// Forgets what links carry now, where messages go other ways from now on.
-    void forget();
+    void forget() {
+        for (auto& [calls, links] : past_)
+            for (history& h : links) h.last.clear();
+    }
 
 private:
     // The end of a message at one rank.
@@ -65,11 +68,10 @@ private:
     struct pair_times {
         numbered begun{};
         std::deque<double> shortest{};  // from begin to end, less what links take, in windows of the last minute [s]
-        double burst = 0;               // bytes by which the shortest is shorter, as queues or clocks allow
     };
     struct crossing {
         std::vector<message> messages{};
-        double burst = 0;
+        double burst = 0;  // bytes by which the shortest of a pair is shorter, as queues or clocks allow
     };
     // What a window shows of a link.
     struct measured {
@@ -88,7 +90,7 @@ private:
         double part = 0;  // of what is usual, at most, in the better direction
     };
 
-    static std::vector<message> messages_of(pair_times& p, const numbered& ended, double rate);
+    static crossing messages_of(pair_times& p, const numbered& ended, double rate);
     void measure(std::uint32_t window, const flows& seen);
     std::vector<history>& past();
     const history& of(int link) { return past()[static_cast<std::size_t>(link)]; }

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -20,7 +19,6 @@
 #include <terrace/error.hpp>
 
 #include "base/descriptor.hpp"
-#include "base/hosts.hpp"
 #include "base/keep_for_ever.hpp"
 #include "base/yaml_scalar.hpp"
 
@@ -99,32 +97,7 @@ std::map<std::uint64_t, int> sets_of_calls(const std::vector<traced_chunk>& chun
     return sets;
 }
 
-constexpr int most_tracks = 1 << 16;  // of a communicator: 16 calls of 64 lanes of 32 stages each way
-
-constexpr std::string_view trace_end = "\n]\n";
-
 }  // namespace
-
-std::string dump_of(const traced_rank& of, const std::vector<std::string>& waits,
-                    const std::vector<traced_event>& events) {
-    const std::chrono::duration<double, std::micro> now = std::chrono::system_clock::now().time_since_epoch();
-    std::string text = fmt::format(
-        "{{\n  \"rank\": {},\n  \"host\": {},\n  \"pid\": {},\n  \"communicator\": {},\n  \"time_us\": {:.0f},\n"
-        "  \"waits_for\": [",
-        of.rank, in_quotes(host_name()), ::getpid(), of.communicator, now.count());
-    const char* between = "";
-    for (const std::string& line : waits)
-        text += fmt::format("{}\n    {}", std::exchange(between, ","), in_quotes(line));
-    text += "\n  ],\n  \"events\": [";
-    between = "";
-    for (const traced_event& e : events)
-        text += fmt::format(
-            "{}\n    {{\"time_us\": {:.2f}, \"call\": {}, \"what\": \"{}\", \"ends\": {}, \"stage\": {}, \"down\": {}, "
-            "\"step\": {}, \"lane\": {}, \"chunk\": {}, \"peer\": {}}}",
-            std::exchange(between, ","), e.time, e.call, e.what, e.ends, e.stage, e.down, e.step, e.lane, e.chunk,
-            e.peer);
-    return text + "\n  ]\n}\n";
-}
 
 void append_trace(const std::filesystem::path& file, const traced_rank& of, std::string_view plan,
                   const std::vector<traced_call>& calls, const std::vector<traced_chunk>& chunks,
@@ -132,6 +105,7 @@ void append_trace(const std::filesystem::path& file, const traced_rank& of, std:
     std::string text =
         fmt::format("{{\"ph\": \"M\", \"name\": \"process_name\", \"pid\": {0}, \"args\": {{\"name\": \"rank {0}\"}}}}",
                     of.process);
+    constexpr int most_tracks = 1 << 16;  // of a communicator: 16 calls of 64 lanes of 32 stages each way
     const int first_track = of.communicator * most_tracks;
     std::map<std::uint64_t, int> sets = sets_of_calls(chunks);
     std::map<std::tuple<int, int, bool, int>, int> tracks;  // set, stage, down, lane
@@ -162,6 +136,7 @@ void append_trace(const std::filesystem::path& file, const traced_rank& of, std:
         if (is_new) text += name_line("thread_name", of.process, row->second, s.track);
         text += slice_line(s.name, of.process, row->second, s.begin, s.end) + "}";
     }
+    constexpr std::string_view trace_end = "\n]\n";
     const locked_file out(file);
     const off_t end = out.size() - static_cast<off_t>(trace_end.size());
     out.write_at(std::max<off_t>(end, 0), fmt::format("{}{}{}", end < 0 ? "[\n" : ",\n", text, trace_end));

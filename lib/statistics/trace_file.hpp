@@ -43,20 +43,6 @@ struct traced_span {
     double begin = 0, end = 0;  ///< since 1970 [us]
 };
 
-/// The begin or the end of an instruction.
-struct traced_event {
-    double time = 0;  ///< since 1970 [us]
-    std::uint64_t call = 0;
-    std::string_view what;
-    bool ends = false, down = false;
-    int stage = 0, step = 0, lane = 0, peer = -1;
-    std::int64_t chunk = 0;
-};
-
-/// Returns events as JSON, with host, process, time and what the rank is waiting for. @param waits a line each
-std::string dump_of(const traced_rank& of, const std::vector<std::string>& waits,
-                    const std::vector<traced_event>& events);
-
 /// Empties a trace file, unless this process has done so before. Called by one rank, before any rank appends to it.
 /// @throws input_error if the file cannot be written, or is not a regular file
 void begin_trace(const std::filesystem::path& file);

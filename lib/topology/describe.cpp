@@ -6,7 +6,6 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "base/hosts.hpp"
@@ -136,8 +135,7 @@ std::string fabric_text(const level& l) { return std::string(to_string(l.medium)
 
 std::string bandwidth_text(const level& l) {
     if (l.rates.empty()) return format_bandwidth(l.bandwidth);
-    return fmt::format("{} to {}", format_bandwidth(*std::min_element(l.rates.begin(), l.rates.end())),
-                       format_bandwidth(l.bandwidth));
+    return fmt::format("{} to {}", format_bandwidth(std::ranges::min(l.rates)), format_bandwidth(l.bandwidth));
 }
 
 std::string describe_text(const topology& t) {

@@ -10,8 +10,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <terrace/error.hpp>
-
 #include "base/hosts.hpp"
 #include "base/index.hpp"
 #include "base/units.hpp"

@@ -10,7 +10,6 @@
 
 #include <terrace/error.hpp>
 
-#include "base/document.hpp"
 #include "base/keep_for_ever.hpp"
 #include "base/letters.hpp"
 #include "base/text_file.hpp"
@@ -59,8 +58,7 @@ std::string_view root_element(std::string_view text) {
     return text.substr(0, std::min(text.find_first_of(" \t\r\n/>"), longest));
 }
 
-template <class Predicate>
-std::string descriptions_of(Predicate wanted) {
+std::string descriptions_of(const auto& wanted) {
     std::string text;
     for (const topology_format& f : topology_formats())
         if (std::invoke(wanted, f)) text += fmt::format("{}{}", text.empty() ? "" : ", ", f.description);

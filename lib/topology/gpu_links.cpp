@@ -40,8 +40,7 @@ constexpr std::array models{
 // NVIDIA's before GP100, whose device ids begin here, have none.
 constexpr gpu_model before_links{0x10de15f0, "older than P100", 0};
 
-template <class Call>
-void each_gpu(const part& p, const Call& call) {
+void each_gpu(const part& p, const auto& call) {
     if (p.what == part::kind::gpu) call(p);
     for (const part& c : p.children) each_gpu(c, call);
 }
@@ -63,14 +62,6 @@ const gpu_model* model_of_all(const part& machine) {
 void add_wires_to_switches(hardware& h, double rate) {
     int gpus = 0;
     each_gpu(h.machine, [&](const part&) { h.wires.push_back({gpus++, -1, rate}); });
-}
-
-// Returns the rate of all links of the first GPU.
-double rate_of_first(const hardware& h) {
-    double all = 0;
-    for (const hardware::wire& w : h.wires)
-        if (w.from == h.wires.front().from) all += w.rate;
-    return all;
 }
 
 }  // namespace
@@ -104,34 +95,37 @@ void assume_gpu_links(hardware& h) {
     add_wires_to_switches(h, model->links);
 }
 
-gpu_link_remarks remarks_on_gpu_links(const hardware& h) {
+void remark_on_gpu_links(const hardware& h, std::vector<std::string>& notes, std::vector<std::string>& warnings) {
     int gpus = 0;
     bool with_ranks = false;
     each_gpu(h.machine, [&](const part& gpu) {
         ++gpus;
         with_ranks |= gpu.rank >= 0;
     });
-    if (gpus < 2 || !with_ranks) return {};
-    if (!h.wires_assumed.empty())
-        return {fmt::format("the rate of the links between the GPUs, {}, is assumed: {}; --gpu-fabric says otherwise",
-                            format_bandwidth(rate_of_first(h)), h.wires_assumed),
-                {}};
-    if (!h.wires.empty()) return {};
+    if (gpus < 2 || !with_ranks) return;
+    if (!h.wires_assumed.empty()) {
+        double all = 0;  // of all links of the first GPU
+        for (const hardware::wire& w : h.wires)
+            if (w.from == h.wires.front().from) all += w.rate;
+        notes.push_back(
+            fmt::format("the rate of the links between the GPUs, {}, is assumed: {}; --gpu-fabric says otherwise",
+                        format_bandwidth(all), h.wires_assumed));
+    }
+    if (!h.wires.empty() || !h.wires_assumed.empty()) return;
     const gpu_model* const model = model_of_all(h.machine);
     if (h.wires_known && model && model->links > 0 && h.wire_name != no_wires)
-        return {
+        notes.push_back(
             fmt::format("the file lists no NVLink between the {} GPUs of a node, which are planned over PCIe; their "
                         "model ({}) has it. If it works here, --gpu-fabric nvlink:{:g}GB/s",
-                        gpus, model->name, model->links / 1e9),
-            {}};
-    if (h.wires_known) return {};
-    return {{},
+                        gpus, model->name, model->links / 1e9));
+    if (!h.wires_known)
+        warnings.push_back(
             fmt::format("the file says nothing of NVLink or xGMI between the {} GPUs of a node, and they are taken to "
                         "have none. NCCL's files of clouds leave it out, and lstopo without the GPU's driver does. If "
                         "there is any, give the rate of all links of one GPU, per direction, as in --gpu-fabric "
                         "nvlink:300GB/s (A100 SXM; nvidia-smi nvlink -s lists a GPU's links), or in a cluster file "
                         "nvlink: RATE; if there is none, --gpu-fabric none",
-                        gpus)};
+                        gpus));
 }
 
 }  // namespace terrace::detail

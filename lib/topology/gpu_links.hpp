@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "topology/hardware.hpp"
 
@@ -25,11 +26,7 @@ void link_gpus(hardware& h, const gpu_fabric& by);
 /// these, marked as assumed. Clouds leave NVLink out of NCCL's files, and lstopo without the GPU's driver sees none.
 void assume_gpu_links(hardware& h);
 
-/// What a person should know of the links between a node's GPUs; empty where there is nothing to say.
-struct gpu_link_remarks {
-    std::string note;
-    std::string warning;
-};
-gpu_link_remarks remarks_on_gpu_links(const hardware& h);
+/// Adds what a person should know of the links between a node's GPUs.
+void remark_on_gpu_links(const hardware& h, std::vector<std::string>& notes, std::vector<std::string>& warnings);
 
 }  // namespace terrace::detail

@@ -1,7 +1,6 @@
 #include "topology/hardware.hpp"
 
 #include <array>
-#include <utility>
 
 #include <nlohmann/json.hpp>
 

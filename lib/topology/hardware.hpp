@@ -1,8 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace terrace::detail {
@@ -39,6 +41,16 @@ struct part {
 };
 
 std::string_view to_string(part::kind k) noexcept;
+
+/// A list of one part, which an initializer list would copy.
+inline std::vector<part> list_of(part p) {
+    std::vector<part> list;
+    list.push_back(std::move(p));
+    return list;
+}
+
+/// The rate of two links, one behind the other [B/s]; 0 where a rate is not known.
+constexpr double slower_of(double a, double b) { return a > 0 && b > 0 ? std::min(a, b) : std::max(a, b); }
 
 /// One node as a file describes it.
 struct hardware {

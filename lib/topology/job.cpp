@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <numeric>
 #include <set>
 #include <utility>
 
@@ -27,8 +26,6 @@
 namespace terrace::detail {
 
 namespace {
-
-hierarchy one_level(int ranks) { return {{usual_level("node", fabric::shm)}, tree::uniform(std::vector{ranks})}; }
 
 // Returns the first thread that each rank may run on; nothing where one may run nowhere, or two in the same place.
 std::optional<std::vector<int>> own_threads(std::span<const affinity> ranks) {
@@ -76,8 +73,7 @@ job_machine connected(std::span<const job_node> kinds, std::span<const int> node
                       const std::vector<std::string>& hosts, const switch_network& network) {
     job_machine found;
     hierarchy above;
-    found.order.resize(node_kind.size());
-    std::iota(found.order.begin(), found.order.end(), 0);
+    found.order = numbers_below(static_cast<int>(node_kind.size()));
     if (node_kind.size() > 1) {
         // Where only a file says what connects nodes, InfiniBand does, too.
         const bool is_known = network.levels.front() != assumed_level;
@@ -101,12 +97,6 @@ job_machine connected(std::span<const job_node> kinds, std::span<const int> node
         above.levels.front() = normalised(with_rates(std::move(above.levels.front()), std::move(rates)));
         found.levels_from = origin_of(above);
     }
-    std::vector<hierarchy> insides;
-    std::vector<std::optional<uplink>> uplinks;
-    for (const job_node& k : kinds) {
-        insides.push_back(k.levels);
-        uplinks.push_back(k.up);
-    }
     std::vector<int> kind_in_order;
     above.hosts.clear();
     for (const int node : found.order) {
@@ -114,7 +104,7 @@ job_machine connected(std::span<const job_node> kinds, std::span<const int> node
         above.hosts.push_back(hosts[at(node)]);
     }
     if (!are_names(hosts)) above.hosts.clear();
-    found.machine = without_idle_levels(with_nodes(above, insides, uplinks, kind_in_order));
+    found.machine = without_idle_levels(with_nodes(above, kinds, kind_in_order));
     return found;
 }
 
@@ -139,9 +129,8 @@ job_node node_of_job(hardware parts, std::span<const affinity> ranks, std::vecto
     if (const auto threads = own_threads(ranks); threads && n > 1)
         levels = levels_between(std::move(parts), *threads, order);
     if (!levels) {
-        levels = one_level(n);
-        order.resize(at(n));
-        std::iota(order.begin(), order.end(), 0);
+        levels = hierarchy{{usual_level("node", fabric::shm)}, tree::uniform(std::vector{n})};
+        order = numbers_below(n);
     }
     found.levels = std::move(*levels);
     return found;

@@ -2,7 +2,6 @@
 
 #include <array>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,12 +17,6 @@ using affinity = std::array<std::uint64_t, 16>;
 
 /// Returns that of the calling process; all zero if the system does not tell.
 affinity own_affinity();
-
-/// One node as the ranks that a job has there see it.
-struct job_node {
-    hierarchy levels;  ///< the last one joins all ranks
-    std::optional<uplink> up;
-};
 
 /// Describes this machine, with ranks bound as given. Each rank is where its first hardware thread is; where ranks are
 /// not bound, or to the same threads, nothing is known of their places, and the node is one level.

@@ -3,15 +3,12 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
-#include <numeric>
 #include <set>
 #include <unordered_set>
 #include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-
-#include <terrace/error.hpp>
 
 #include "base/index.hpp"
 #include "base/units.hpp"
@@ -28,6 +25,8 @@ std::string some_of(const std::vector<std::string>& names) {
     return names.size() > most ? fmt::format("{} and {} more", text, names.size() - most) : text;
 }
 
+// A fat tree has several switches above the same ones. Makes one of them, since what is below has a link to each:
+// its links are as fast as theirs together. A note names them.
 class spine_joiner {
 public:
     explicit spine_joiner(switch_network n) : net_(std::move(n)) {}
@@ -82,11 +81,6 @@ private:
     std::map<std::string, std::vector<std::string>> joined_;
 };
 
-// A fat tree has several switches above the same ones. Makes one of them, since what is below has a link to each:
-// its links are as fast as theirs together. A note names them.
-switch_network with_spines_joined(switch_network n) { return spine_joiner(std::move(n)).take(); }
-
-constexpr int max_height = max_levels;
 constexpr std::size_t max_switches = 50'000;
 
 class switch_tree {
@@ -107,7 +101,7 @@ public:
         std::vector<std::vector<link>> links(at(height));
         fill(top, height - 1, -1, children, links, h.hosts);
         h.shape = tree(std::move(children));
-        for (int l = 0; l < height; ++l) h.levels.push_back(level_at(l, h.shape, links[at(l)], nodes, h.levels));
+        for (int l = 0; l < height; ++l) h.levels.push_back(level_at(l, h, links[at(l)], nodes));
         add_ports(h);
         std::vector<std::string> notes = net_.notes;
         for (std::size_t l = 1; l < h.levels.size(); ++l) note_slow_level(h.levels[l - 1], h.levels[l], notes);
@@ -172,17 +166,16 @@ private:
         const auto refuse = [&](std::string_view what) {
             net_.fail(of(i).where, fmt::format("switch \"{}\" is in a loop, or {}", of(i).name, what));
         };
-        if (depth > max_height) refuse(fmt::format("below more than {} others", max_height));
+        if (depth > max_levels) refuse(fmt::format("below more than {} others", max_levels));
         int highest = 0;
         for (const int b : p.below) highest = std::max(highest, find_height(b, depth + 1));
-        if (highest >= max_height) refuse(fmt::format("above more than {} levels", max_height));
+        if (highest >= max_levels) refuse(fmt::format("above more than {} levels", max_levels));
         return p.height = highest + 1;
     }
 
     // The switches that hosts hang on; all if there are none.
     std::vector<int> switches_of(const std::vector<std::string>& hosts) const {
-        std::vector<int> result(places_.size());
-        std::iota(result.begin(), result.end(), 0);
+        std::vector<int> result = numbers_below(static_cast<int>(places_.size()));
         if (hosts.empty()) return result;
         std::vector<std::string> nodes;
         std::vector<int> leaf;  // of each node, its switch
@@ -231,17 +224,14 @@ private:
         for (const int b : p.below) fill(b, l - 1, i, children, links, nodes);
     }
 
-    // Level l, whose children hang on the switches `links`; `inner` are the levels below it.
-    level level_at(int l, const tree& shape, const std::vector<link>& links, const std::optional<uplink>& nodes,
-                   const std::vector<level>& inner) const {
+    // Level l, whose children hang on the switches `links`; the levels below it are there.
+    level level_at(int l, const hierarchy& h, const std::vector<link>& links,
+                   const std::optional<uplink>& nodes) const {
         level result = usual_level(net_.level_name(l), nodes ? nodes->medium : fabric::infiniband);
         result.bandwidth_assumed = false;
         // Where none is given: a node's own link; above that as much as all links below one switch carry.
         double missing = nodes ? nodes->bandwidth : result.bandwidth;
-        if (l > 0) {
-            const std::vector<int>& sizes = shape.children()[at(l - 1)];
-            missing = inner.back().bandwidth * *std::max_element(sizes.begin(), sizes.end());
-        }
+        if (l > 0) missing = h.levels.back().bandwidth * std::ranges::max(h.shape.children()[at(l - 1)]);
         const bool missing_assumed = l > 0 || !nodes || nodes->assumed;
         // A node has as many links into its leaf switch as it has ports.
         const auto given = [&](double speed) { return l == 0 && nodes ? nodes->with_ports(speed) : speed; };
@@ -295,8 +285,8 @@ std::string switch_network::level_name(int l) const {
     return l < named ? levels[at(l)] : fmt::format("{}-{}", levels.back(), l - named + 2);
 }
 
-void switch_network::fail(text_position where, const std::string& message) const {
-    throw input_error(source, where.line, where.column, message);
+void switch_network::expect_host_name(const std::string& name, text_position where) const {
+    if (!is_host_name(name)) fail(where, fmt::format("\"{}\" is no name of a node", name.substr(0, 255)));
 }
 
 std::vector<std::string> name_lists::expand(std::string_view list) {
@@ -309,7 +299,15 @@ std::vector<std::string> name_lists::expand(std::string_view list) {
 
 network_levels levels_of(const switch_network& n, const std::optional<uplink>& nodes,
                          const std::vector<std::string>& hosts) {
-    return switch_tree(with_spines_joined(n)).whole(nodes, hosts);
+    return switch_tree(spine_joiner(n).take()).whole(nodes, hosts);
+}
+
+bool is_host_name(const std::string& text) {
+    try {
+        return expand_hosts(text, 2) == std::vector{text};
+    } catch (const usage_error&) {
+        return false;
+    }
 }
 
 bool has_all(const switch_network& n, const std::vector<std::string>& hosts) {

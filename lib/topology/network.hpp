@@ -7,6 +7,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include <terrace/error.hpp>
+
 #include "base/hosts.hpp"
 #include "machine/hierarchy.hpp"
 #include "topology/node_nics.hpp"
@@ -45,7 +47,11 @@ struct switch_network {
 
     /// Returns the name of level l, 0 the innermost.
     std::string level_name(int l) const;
-    [[noreturn]] void fail(text_position where, const std::string& message) const;
+    [[noreturn]] void fail(text_position where, const std::string& message) const {
+        throw input_error(source, where.line, where.column, message);
+    }
+    /// Fails if a node cannot be named so.
+    void expect_host_name(const std::string& name, text_position where) const;
 };
 
 /// Expands the lists of names in one file, which may have 500,000 names in all. @throws usage_error
@@ -73,6 +79,8 @@ struct network_levels {
 network_levels levels_of(const switch_network& n, const std::optional<uplink>& nodes,
                          const std::vector<std::string>& hosts);
 
+/// Whether a text is the name of one host.
+bool is_host_name(const std::string& text);
 /// Whether all hosts are nodes of the network.
 bool has_all(const switch_network& n, const std::vector<std::string>& hosts);
 

@@ -4,7 +4,6 @@
 #include <functional>
 #include <limits>
 #include <map>
-#include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
@@ -32,12 +31,6 @@ struct criterion {
     fabric medium;
     grouping groups;
 };
-
-grouping each_alone(int ranks) {
-    grouping g(at(ranks));
-    std::iota(g.begin(), g.end(), 0);
-    return g;
-}
 
 // By equal keys.
 grouping group_by(const std::vector<int>& keys) {
@@ -72,8 +65,10 @@ int count_groups(const grouping& g) {
     return count;
 }
 
+// Finds the levels between the ranks of one node: what joins them, such as NVLink, a switch, a socket.
 class level_finder {
 public:
+    // @param ranks the part of each rank, at least one
     level_finder(const part_list& parts, const hardware& h, std::vector<int> ranks)
         : parts_(parts),
           ranks_(std::move(ranks)),
@@ -101,7 +96,7 @@ public:
     // has: an NVLink pair that is all of a socket is "socket". The new order of the ranks goes to `order`.
     hierarchy find(std::vector<int>& order) {
         hierarchy h;
-        grouping current = each_alone(static_cast<int>(ranks_.size()));
+        grouping current = numbers_below(static_cast<int>(ranks_.size()));  // each alone
         std::vector<grouping> groupings;
         for (const criterion& c : criteria_) {
             grouping next = join(current, c.groups);
@@ -211,20 +206,17 @@ private:
     // The slowest known PCIe link on the way from `inner` up to `outer` [B/s]; 0 if none is known.
     double slowest_between(int inner, int outer) const {
         double slowest = 0;
-        for (int i = inner; i != outer && i != nowhere; i = parts_.above(i)) {
-            const double link = parts_[i].link;
-            if (link > 0) slowest = slowest > 0 ? std::min(slowest, link) : link;
-        }
+        for (int i = inner; i != outer && i != nowhere; i = parts_.above(i))
+            slowest = slower_of(slowest, parts_[i].link);
         return slowest;
     }
 
     // Ranks that stand apart may share a group, so they are first put in the order of the groups they are in.
     tree tree_from(const std::vector<grouping>& groupings, std::vector<int>& order) const {
-        order = each_alone(static_cast<int>(ranks_.size()));
-        for (const grouping& g : groupings)
-            std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return g[at(a)] < g[at(b)]; });
+        order = numbers_below(static_cast<int>(ranks_.size()));
+        for (const grouping& g : groupings) std::ranges::stable_sort(order, {}, [&](int r) { return g[at(r)]; });
         std::vector<std::vector<int>> children;
-        grouping parts = each_alone(static_cast<int>(ranks_.size()));
+        grouping parts = numbers_below(static_cast<int>(ranks_.size()));
         for (const grouping& g : groupings) {
             std::vector<int>& sizes = children.emplace_back();
             for (std::size_t i = 0; i < order.size(); ++i) {
@@ -245,29 +237,13 @@ private:
     std::vector<criterion> criteria_;
 };
 
-// Returns the levels between the ranks of one node: what joins them, such as NVLink, a switch, a socket.
-// @param ranks the part of each rank, at least one   @param order gets the order in which the ranks fill the levels
-hierarchy find_levels(const part_list& parts, const hardware& h, std::vector<int> ranks, std::vector<int>& order) {
-    return level_finder(parts, h, std::move(ranks)).find(order);
-}
-
 // A NUMA node may lie in another one's reach: then only the inner one counts.
-std::vector<int> innermost(const part_list& parts, const std::vector<int>& chosen) {
-    const std::vector<int> counts = parts.counts(chosen);
-    std::vector<int> result;
-    for (const int i : chosen)
-        if (counts[at(i)] == 1) result.push_back(i);
-    return result;
-}
-
 std::vector<int> rank_parts(const part_list& parts, rank_unit unit) {
-    switch (unit) {
-        case rank_unit::gpus: return parts.of_kind(kind::gpu);
-        case rank_unit::cores: return parts.of_kind(kind::core);
-        case rank_unit::numa: return innermost(parts, parts.of_kind(kind::numa));
-        case rank_unit::packages: return parts.of_kind(kind::package);
-    }
-    return {};
+    constexpr kind of_unit[] = {kind::gpu, kind::core, kind::numa, kind::package};
+    std::vector<int> chosen = parts.of_kind(of_unit[static_cast<std::size_t>(unit)]);
+    const std::vector<int> held = parts.counts(chosen);
+    std::erase_if(chosen, [&](int i) { return held[at(i)] > 1; });
+    return chosen;
 }
 
 }  // namespace
@@ -276,7 +252,7 @@ node place_ranks(hardware parts, std::optional<rank_unit> unit, const std::strin
     node result{{}, std::move(parts)};
     assume_gpu_links(result.parts);
     const part_list all(result.parts.machine);
-    std::vector<int> gpus = all.of_kind(kind::gpu);
+    const std::vector<int> gpus = all.of_kind(kind::gpu);
     const rank_unit chosen = unit.value_or(gpus.empty() ? rank_unit::cores : rank_unit::gpus);
     std::vector<int> ranks = rank_parts(all, chosen);
     if (ranks.empty())
@@ -285,22 +261,16 @@ node place_ranks(hardware parts, std::optional<rank_unit> unit, const std::strin
             fmt::format("holds no {} to place ranks on; choose others of {}", to_string(chosen), rank_unit_names()));
     if (chosen == rank_unit::gpus) {
         // Wires number GPUs as they come in the file; ranks follow the driver.
-        std::vector<int> order(gpus.size());
-        std::iota(order.begin(), order.end(), 0);
-        std::stable_sort(order.begin(), order.end(),
-                         [&](int a, int b) { return all[gpus[at(a)]].order < all[gpus[at(b)]].order; });
-        std::vector<int> renumbered(order.size());
-        for (std::size_t i = 0; i < order.size(); ++i) {
-            ranks[i] = gpus[at(order[i])];
-            renumbered[at(order[i])] = static_cast<int>(i);
-        }
+        std::ranges::stable_sort(ranks, {}, [&](int gpu) { return all[gpu].order; });
+        std::map<int, int> rank_of;
+        for (const int gpu : ranks) rank_of.emplace(gpu, static_cast<int>(rank_of.size()));
         for (hardware::wire& w : result.parts.wires) {
-            w.from = renumbered[at(w.from)];
-            if (w.to >= 0) w.to = renumbered[at(w.to)];
+            w.from = rank_of.at(gpus[at(w.from)]);
+            if (w.to >= 0) w.to = rank_of.at(gpus[at(w.to)]);
         }
     }
     std::vector<int> order;
-    result.levels = find_levels(all, result.parts, ranks, order);
+    result.levels = level_finder(all, result.parts, ranks).find(order);
     std::vector<int> placed;
     for (const int r : order) {
         all[ranks[at(r)]].rank = static_cast<int>(placed.size());
@@ -321,7 +291,7 @@ std::optional<hierarchy> levels_between(hardware parts, std::span<const int> thr
         if (core == core_of.end()) return {};
         ranks.push_back(core->second);
     }
-    return find_levels(all, parts, std::move(ranks), order);
+    return level_finder(all, parts, std::move(ranks)).find(order);
 }
 
 }  // namespace terrace::detail

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "machine/hierarchy.hpp"
-#include "topology/hardware.hpp"
+#include "topology/model.hpp"
 
 namespace terrace::detail {
 

@@ -1,6 +1,5 @@
 #include "topology/node_nics.hpp"
 
-#include <algorithm>
 #include <array>
 #include <limits>
 #include <map>
@@ -14,9 +13,8 @@ namespace {
 // The NICs that ranks use: those with RDMA, where there are any.
 std::vector<int> network_cards(const part_list& parts) {
     const std::vector<int> all = parts.of_kind(part::kind::nic);
-    std::vector<int> rdma;
-    for (const int i : all)
-        if (parts[i].rdma) rdma.push_back(i);
+    std::vector<int> rdma = all;
+    std::erase_if(rdma, [&](int i) { return !parts[i].rdma; });
     return rdma.empty() ? all : rdma;
 }
 
@@ -72,7 +70,7 @@ std::optional<uplink> uplink_of(const part& machine) {
         const fabric medium = card.infiniband ? fabric::infiniband : fabric::ethernet;
         if (!all) all = uplink{medium, 0, false};
         if (medium == fabric::infiniband) all->medium = medium;
-        const double assumed = card.link > 0 ? port_rate(card.link) : 0;
+        const double assumed = port_rate(card.link);
         all->assumed |= card.rate <= 0;
         const double rate = card.rate > 0 ? card.rate : assumed > 0 ? assumed : default_rates(medium).bandwidth;
         ports& in_slot = slots[parts.within(i, part::kind::slot)];
@@ -91,12 +89,6 @@ std::optional<uplink> uplink_of(const part& machine) {
         all->bandwidth += std::min(ports.rate, link);
         all->slots.push_back({ports.number, link});
     }
-    return all;
-}
-
-double uplink::with_ports(double speed) const noexcept {
-    double all = 0;
-    for (const slot& s : slots) all += std::min(s.ports * speed, s.link);
     return all;
 }
 

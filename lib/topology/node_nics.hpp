@@ -1,10 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <vector>
 
 #include "machine/hierarchy.hpp"
-#include "topology/model.hpp"
 #include "topology/part_list.hpp"
 
 namespace terrace::detail {
@@ -27,8 +27,18 @@ struct uplink {
     std::vector<double> nics = {};  ///< rates of the ports, in the order of the node's parts [B/s]
     std::vector<int> of_rank = {};  ///< by rank, which of them it uses; empty where ranks are not placed
     /// The bandwidth if the ports had this speed [B/s].
-    double with_ports(double speed) const noexcept;
+    double with_ports(double speed) const noexcept {
+        double all = 0;
+        for (const slot& s : slots) all += std::min(s.ports * speed, s.link);
+        return all;
+    }
 };
 std::optional<uplink> uplink_of(const part& machine);
+
+/// One node as the ranks that a job has there see it, or as a file describes it.
+struct job_node {
+    hierarchy levels;  ///< the last one joins all ranks
+    std::optional<uplink> up;
+};
 
 }  // namespace terrace::detail

@@ -19,12 +19,6 @@ namespace terrace::detail {
 
 namespace {
 
-// Levels and how domains nest in them, up to nodes: what tree() takes, but for the levels above.
-struct inner_levels {
-    std::vector<level> levels;
-    std::vector<std::vector<int>> children;
-};
-
 // Shared memory and what connects sockets are both memory.
 bool alike(fabric a, fabric b) { return a == b || (is_memory(a) && is_memory(b)); }
 
@@ -43,15 +37,15 @@ std::string free_name(const std::vector<shared_level>& all, const level& l) {
 }
 
 // All levels, innermost first: each kind has some of them, in the same order.
-std::vector<shared_level> shared_levels(std::span<const hierarchy> kinds, std::span<const int> node_kind) {
+std::vector<shared_level> shared_levels(std::span<const job_node> kinds, std::span<const int> node_kind) {
     std::vector<bool> used(kinds.size());
     for (const int k : node_kind) used[at(k)] = true;
     std::vector<shared_level> all;
     for (std::size_t k = 0; k < kinds.size(); ++k) {
         if (!used[k]) continue;
         auto next = all.begin();  // what is outside the last one
-        for (int l = 0; l < kinds[k].depth(); ++l) {
-            const level& own = kinds[k].levels[at(l)];
+        for (int l = 0; l < kinds[k].levels.depth(); ++l) {
+            const level& own = kinds[k].levels.levels[at(l)];
             auto place = std::find_if(all.begin(), all.end(), [&](const shared_level& s) {
                 return s.given == own.name && alike(s.medium, own.medium);
             });
@@ -75,16 +69,18 @@ std::vector<shared_level> shared_levels(std::span<const hierarchy> kinds, std::s
 // are those of one node, go. Levels of one name but of different fabrics (shm and bus are both memory) are two, of
 // which the later one has its fabric added to its name.
 // @param kinds different nodes, without levels between nodes   @param node_kind by node, which of `kinds` it is
+// @returns the levels, and how domains nest in them: what tree() takes, but for the levels above
 // @throws usage_error where two kinds have levels in different orders
-inner_levels side_by_side(std::span<const hierarchy> kinds, std::span<const int> node_kind) {
-    inner_levels made;
+auto side_by_side(std::span<const job_node> kinds, std::span<const int> node_kind) {
+    std::vector<level> levels;
+    std::vector<std::vector<int>> children;
     std::vector<int> members;  // the children that each kind of node has left to join
-    for (const hierarchy& k : kinds) members.push_back(k.ranks());
+    for (const job_node& k : kinds) members.push_back(k.levels.ranks());
     for (const shared_level& s : shared_levels(kinds, node_kind)) {
         std::optional<level> found;
         for (std::size_t k = 0; k < kinds.size(); ++k) {
             if (s.index[k] < 0) continue;
-            const level& own = kinds[k].levels[at(s.index[k])];
+            const level& own = kinds[k].levels.levels[at(s.index[k])];
             if (!found) found = own;
             found->latency = std::max(found->latency, own.latency);
             found->overhead = std::max(found->overhead, own.overhead);
@@ -96,26 +92,24 @@ inner_levels side_by_side(std::span<const hierarchy> kinds, std::span<const int>
         found->name = s.name;
         found->names.clear();  // those of one node's domains
         std::vector<double> rates;
-        std::vector<int>& sizes = made.children.emplace_back();
+        std::vector<int>& sizes = children.emplace_back();
         for (const int k : node_kind) {
             const int l = s.index[at(k)];
             // A level that joins nothing has no link of its own; any rate will do.
             for (int c = 0; c < members[at(k)]; ++c)
-                rates.push_back(l < 0 ? found->bandwidth : kinds[at(k)].rate(l, c));
+                rates.push_back(l < 0 ? found->bandwidth : kinds[at(k)].levels.rate(l, c));
             if (l < 0) sizes.insert(sizes.end(), at(members[at(k)]), 1);
             else {
-                const std::vector<int>& own = kinds[at(k)].shape.children()[at(l)];
+                const std::vector<int>& own = kinds[at(k)].levels.shape.children()[at(l)];
                 sizes.insert(sizes.end(), own.begin(), own.end());
             }
         }
         for (std::size_t k = 0; k < kinds.size(); ++k)
-            if (s.index[k] >= 0) members[k] = kinds[k].shape.domains(s.index[k]);
-        made.levels.push_back(with_rates(std::move(*found), std::move(rates)));
+            if (s.index[k] >= 0) members[k] = kinds[k].levels.shape.domains(s.index[k]);
+        levels.push_back(with_rates(std::move(*found), std::move(rates)));
     }
-    return made;
+    return std::pair(std::move(levels), std::move(children));
 }
-
-bool has_several(const std::optional<uplink>& up) { return up && up->nics.size() > 1; }
 
 // Ranks use the NICs that are near to them, if the cluster file has as many as the node.
 void place(nic_set& nics, int node, int first_rank, const std::optional<uplink>& up) {
@@ -125,55 +119,50 @@ void place(nic_set& nics, int node, int first_rank, const std::optional<uplink>&
 }
 
 // Gives nodes the NICs that their descriptions have, if some node has several.
-void add_nics(hierarchy& machine, std::span<const std::optional<uplink>> kinds, std::span<const int> node_kind) {
+void add_nics(hierarchy& machine, std::span<const job_node> kinds, std::span<const int> node_kind) {
     const int l = machine.node_levels(), nodes = static_cast<int>(node_kind.size());
     if (l == machine.depth() || machine.levels[at(l)].ring) return;
     if (machine.nics.empty()) {
-        if (std::none_of(kinds.begin(), kinds.end(), has_several)) return;
+        if (std::ranges::none_of(kinds, [](const job_node& k) { return k.up && k.up->nics.size() > 1; })) return;
         level& network = machine.levels[at(l)];
         std::vector<std::vector<double>> rates;
         std::vector<double> of_node;
         for (int node = 0; node < nodes; ++node) {
-            const std::optional<uplink>& up = kinds[at(node_kind[at(node)])];
+            const std::optional<uplink>& up = kinds[at(node_kind[at(node)])].up;
             of_node.push_back(network.bandwidth_assumed && up ? up->bandwidth : machine.rate(l, node));
             std::vector<double>& of_nics = rates.emplace_back(up && !up->nics.empty() ? up->nics : std::vector{1.0});
             const double all = std::accumulate(of_nics.begin(), of_nics.end(), 0.0);
             for (double& rate : of_nics) rate *= of_node.back() / all;
         }
-        if (network.bandwidth_assumed)
-            network.bandwidth_assumed = std::any_of(kinds.begin(), kinds.end(),
-                                                    [](const std::optional<uplink>& up) { return !up || up->assumed; });
+        network.bandwidth_assumed &=
+            std::ranges::any_of(kinds, [](const job_node& k) { return !k.up || k.up->assumed; });
         network = normalised(with_rates(std::move(network), std::move(of_node)));
         machine.nics = shared_nics(rates, machine.node_sizes());
     }
     for (int node = 0; node < nodes; ++node)
-        place(machine.nics, node, machine.shape.first_rank(l - 1, node), kinds[at(node_kind[at(node)])]);
+        place(machine.nics, node, machine.shape.first_rank(l - 1, node), kinds[at(node_kind[at(node)])].up);
 }
 
 }  // namespace
 
 topology single_node(std::string name, node n) {
     topology t{std::move(name), std::move(n.levels), nullptr, std::move(n.parts.notes)};
-    gpu_link_remarks remarks = remarks_on_gpu_links(n.parts);
-    if (!remarks.note.empty()) t.notes.push_back(std::move(remarks.note));
-    if (!remarks.warning.empty()) t.warnings.push_back(std::move(remarks.warning));
+    remark_on_gpu_links(n.parts, t.notes, t.warnings);
     t.node = std::make_shared<const part>(std::move(n.parts.machine));
     return t;
 }
 
 topology with_nodes(const hierarchy& above, topology inside) {
-    return with_nodes(above, std::vector{std::move(inside)},
-                      std::vector<int>(static_cast<std::size_t>(above.ranks()), 0));
+    return with_nodes(above, std::vector{std::move(inside)}, std::vector<int>(at(above.ranks()), 0));
 }
 
-hierarchy with_nodes(const hierarchy& above, std::span<const hierarchy> insides,
-                     std::span<const std::optional<uplink>> uplinks, std::span<const int> kind_of_node) {
+hierarchy with_nodes(const hierarchy& above, std::span<const job_node> kinds, std::span<const int> kind_of_node) {
     std::int64_t ranks = 0;
-    for (const int kind : kind_of_node) ranks += insides[at(kind)].ranks();
+    for (const int kind : kind_of_node) ranks += kinds[at(kind)].levels.ranks();
     if (ranks > max_ranks)
         throw usage_error(
             fmt::format("{} nodes of {} ranks in all are more than {} ranks", kind_of_node.size(), ranks, max_ranks));
-    auto [levels, children] = side_by_side(insides, kind_of_node);
+    auto [levels, children] = side_by_side(kinds, kind_of_node);
     if (above.levels.size() + levels.size() > max_levels)
         throw usage_error(fmt::format("with {} inside the node more than {} levels", levels.size(), max_levels));
     for (const level& l : above.levels)
@@ -184,21 +173,19 @@ hierarchy with_nodes(const hierarchy& above, std::span<const hierarchy> insides,
     children.insert(children.end(), above.shape.children().begin(), above.shape.children().end());
     hierarchy whole{std::move(levels), tree(std::move(children)), above.processors, above.hosts};
     if (!above.nics.empty()) whole.nics = with_node_sizes(above.nics, whole.node_sizes());
-    add_nics(whole, uplinks, kind_of_node);
+    add_nics(whole, kinds, kind_of_node);
     limit_to_nics(whole);
     return whole;
 }
 
 topology with_nodes(const hierarchy& above, std::vector<topology> types, std::vector<int> type_of_node) {
-    std::vector<hierarchy> insides;
-    std::vector<std::optional<uplink>> uplinks;
+    std::vector<job_node> kinds;
     for (const topology& t : types) {
         if (t.machine.node_levels() < t.machine.depth())
             throw usage_error("the nodes' description has levels between nodes already; give that of one node");
-        insides.push_back(t.machine);
-        uplinks.push_back(t.node ? uplink_of(*t.node) : std::nullopt);
+        kinds.push_back({t.machine, t.node ? uplink_of(*t.node) : std::nullopt});
     }
-    hierarchy machine = with_nodes(above, insides, uplinks, type_of_node);
+    hierarchy machine = with_nodes(above, kinds, type_of_node);
     topology whole = types.size() == 1 ? std::move(types.front()) : topology{};
     for (topology& t : types) {
         if (types.size() == 1) break;
@@ -209,12 +196,6 @@ topology with_nodes(const hierarchy& above, std::vector<topology> types, std::ve
     if (!whole.types.empty()) whole.type_of_node = std::move(type_of_node);
     whole.machine = std::move(machine);
     return whole;
-}
-
-int count_gpus(const part& p) {
-    int count = p.what == part::kind::gpu;
-    for (const part& c : p.children) count += count_gpus(c);
-    return count;
 }
 
 }  // namespace terrace::detail

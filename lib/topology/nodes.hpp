@@ -1,14 +1,13 @@
 #pragma once
 
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "machine/hierarchy.hpp"
-#include "topology/hardware.hpp"
 #include "topology/model.hpp"
 #include "topology/node.hpp"
+#include "topology/node_nics.hpp"
 
 namespace terrace::detail {
 
@@ -24,13 +23,8 @@ topology with_nodes(const hierarchy& above, std::vector<topology> types, std::ve
 
 /// The same for levels alone. Nodes get the NICs that their descriptions have, if some node has several. Together they
 /// are as fast as the node's link, or that as they are if it is assumed.
-/// @param above levels between nodes; none for one node   @param insides different nodes (side_by_side)
-/// @param uplinks what those have towards the network, where that is known
-/// @param kind_of_node by node, which of `insides` it is
-hierarchy with_nodes(const hierarchy& above, std::span<const hierarchy> insides,
-                     std::span<const std::optional<uplink>> uplinks, std::span<const int> kind_of_node);
-
-/// Returns the number of GPUs that the part is or holds.
-int count_gpus(const part& p);
+/// @param above levels between nodes; none for one node   @param kinds different nodes (side_by_side)
+/// @param kind_of_node by node, which of `kinds` it is
+hierarchy with_nodes(const hierarchy& above, std::span<const job_node> kinds, std::span<const int> kind_of_node);
 
 }  // namespace terrace::detail

@@ -40,9 +40,8 @@ public:
     }
     /// All parts of this kind, in preorder.
     std::vector<int> of_kind(part::kind what) const {
-        std::vector<int> found;
-        for (int i = 0; i < size(); ++i)
-            if ((*this)[i].what == what) found.push_back(i);
+        std::vector<int> found = numbers_below(size());
+        std::erase_if(found, [&](int i) { return (*this)[i].what != what; });
         return found;
     }
 

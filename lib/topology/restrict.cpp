@@ -9,7 +9,6 @@
 
 #include <terrace/error.hpp>
 
-#include "base/document.hpp"
 #include "base/hosts.hpp"
 #include "base/text_check.hpp"
 #include "base/text_parts.hpp"
@@ -20,10 +19,8 @@ namespace terrace::detail {
 
 namespace {
 
-using host_places = std::unordered_map<std::string, std::size_t>;
-
 // A host's slots add up over its lines, of which one without slots is worth one if there are others, as in Open MPI.
-void add(std::vector<job_host>& hosts, host_places& index, job_host h) {
+void add(std::vector<job_host>& hosts, std::unordered_map<std::string, std::size_t>& index, job_host h) {
     const auto [found, is_new] = index.emplace(h.name, hosts.size());
     if (is_new) return hosts.push_back(std::move(h));
     std::optional<int>& slots = hosts[found->second].slots;
@@ -35,7 +32,7 @@ void add(std::vector<job_host>& hosts, host_places& index, job_host h) {
 std::vector<job_host> parse_hostfile(std::string_view text, const std::string& file) {
     check_text(text, file);
     std::vector<job_host> hosts;
-    host_places index;
+    std::unordered_map<std::string, std::size_t> index;
     for_each_line(text, [&](std::string_view content, int line) {
         const std::vector<word> words = words_of(content.substr(0, content.find('#')), line);
         if (words.empty()) return;

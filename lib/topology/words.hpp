@@ -30,9 +30,4 @@ inline std::vector<std::string_view> split_at_blanks(std::string_view line) {
     return words;
 }
 
-/// The line without blanks at its end.
-inline std::string_view without_blanks_at_end(std::string_view line) {
-    return line.substr(0, line.find_last_not_of(line_blanks) + 1);
-}
-
 }  // namespace terrace::detail

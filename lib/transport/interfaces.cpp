@@ -15,7 +15,6 @@
 #include <fstream>
 #include <map>
 #include <set>
-#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -23,6 +22,7 @@
 
 #include "base/descriptor.hpp"
 #include "base/hosts.hpp"
+#include "base/text_parts.hpp"
 #include "transport/packed.hpp"
 
 namespace terrace::detail {
@@ -48,11 +48,8 @@ void leave_out(std::vector<network_interface>& own, Test is_worse, Reason reason
 std::vector<std::string> names_in(std::string_view list, const std::vector<network_interface>& own) {
     std::vector<std::string> found;
     for (const network_interface& i : own)
-        for (std::string_view rest = list; !rest.empty();) {
-            const std::string_view name = rest.substr(0, rest.find(','));
-            rest.remove_prefix(std::min(name.size() + 1, rest.size()));
+        for (const std::string_view name : split_at(',', list))
             if (name == i.name) found.push_back(i.name);
-        }
     return found;
 }
 
@@ -84,8 +81,7 @@ void compare_with_others(std::vector<network_interface>& own, const surroundings
     std::map<std::string, std::vector<std::string_view>> missed;  // hosts, by interface
     for (const network_interface& i : used(own))
         for (const other_host& o : *by.others)
-            if (std::none_of(o.addresses.begin(), o.addresses.end(),
-                             [&](std::uint32_t a) { return owners[a].size() == 1 && leads_to(i, a, by); }))
+            if (std::ranges::none_of(o.addresses, [&](auto a) { return owners[a].size() == 1 && leads_to(i, a, by); }))
                 missed[i.name].push_back(o.name);
     for (network_interface& i : own)
         if (is_used(i) && missed[i.name].size() == by.others->size()) i.left_out = "it leads to no other host";
@@ -119,12 +115,6 @@ void leave_out_slower(std::vector<network_interface>& own) {
 
 fs::path facts_of(const std::string& interface) { return fs::path("/sys/class/net") / interface; }
 
-std::string line_in(const fs::path& file) {
-    std::string line;
-    std::getline(std::ifstream(file), line);
-    return line;
-}
-
 // True for hardware, and for what is made of it: a bond, a VLAN, a bridge with a port of hardware.
 bool is_on_hardware(const std::string& name) {
     std::error_code none;
@@ -153,21 +143,13 @@ kind kind_of(const std::string& name, unsigned flags) {
     return is_bridge && !is_on_hardware(name) ? kind::inner_bridge : kind::link;
 }
 
-std::int64_t rate_of(const std::string& name) {
-    std::int64_t rate = 0;  // some drivers say -1, and some nothing
-    std::ifstream(facts_of(name) / "speed") >> rate;
-    return std::max<std::int64_t>(rate, 0);
-}
-
 std::uint32_t ipv4_of(const sockaddr* a) { return reinterpret_cast<const sockaddr_in*>(a)->sin_addr.s_addr; }
 
 // The kernel looks for a route, and sends nothing.
 std::uint32_t source_to(std::uint32_t address) {
     const descriptor fd(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-    sockaddr_in to{}, from{};
-    to.sin_family = AF_INET;
-    to.sin_addr.s_addr = address;
-    to.sin_port = htons(9);
+    const sockaddr_in to{.sin_family = AF_INET, .sin_port = htons(9), .sin_addr = {.s_addr = address}, .sin_zero = {}};
+    sockaddr_in from{};
     socklen_t bytes = sizeof from;
     const bool found = fd && ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0 &&
                        ::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&from), &bytes) == 0;
@@ -178,7 +160,9 @@ std::uint32_t source_to(std::uint32_t address) {
 std::string this_network() {
     struct stat space {};
     if (::stat("/proc/self/ns/net", &space) != 0) space = {};
-    return fmt::format("{} {}", line_in("/proc/sys/kernel/random/boot_id"), space.st_ino);
+    std::string boot;
+    std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
+    return fmt::format("{} {}", boot, space.st_ino);
 }
 
 }  // namespace
@@ -204,7 +188,8 @@ std::vector<network_interface> own_interfaces() {
             to.name = i->ifa_name;
             to.up = (i->ifa_flags & up) == up;
             to.is = kind_of(to.name, i->ifa_flags);
-            to.rate = rate_of(to.name);
+            std::ifstream(facts_of(to.name) / "speed") >> to.rate;
+            to.rate = std::max<std::int64_t>(to.rate, 0);  // some drivers say -1, and some nothing
         }
         if (to.address != 0 || i->ifa_addr == nullptr || i->ifa_addr->sa_family != AF_INET) continue;
         to.address = ipv4_of(i->ifa_addr);
@@ -213,17 +198,13 @@ std::vector<network_interface> own_interfaces() {
     ::freeifaddrs(all);
     std::vector<network_interface> own;
     for (auto& [name, i] : found) own.push_back(std::move(i));
-    std::sort(own.begin(), own.end(), [](const network_interface& a, const network_interface& b) {
-        return std::tuple(a.name.size(), a.name) < std::tuple(b.name.size(), b.name);
-    });
+    std::ranges::sort(own, {}, [](const network_interface& i) { return std::pair(i.name.size(), i.name); });
     return own;
 }
 
 std::vector<network_interface> interfaces_between(team& ranks, std::string_view chosen) {
     std::vector<network_interface> own = own_interfaces();
-    packed text;
-    text.add(this_network());
-    text.add(host_name());
+    packed text{this_network(), host_name()};
     std::vector<network_interface> offered = own;
     look_at_each(offered, chosen, false);
     for (const network_interface& i : used(offered))

@@ -29,8 +29,7 @@ inline constexpr known_mpi known_mpis[] = {
 
 /// @param library of a row; the first one is meant by names that nobody has
 constexpr const known_mpi& mpi_called(std::string_view library) noexcept {
-    const auto* const found = std::find_if(std::begin(known_mpis), std::end(known_mpis),
-                                           [&](const known_mpi& m) { return m.library == library; });
+    const auto* const found = std::ranges::find(known_mpis, library, &known_mpi::library);
     return found != std::end(known_mpis) ? *found : known_mpis[0];
 }
 

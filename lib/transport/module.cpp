@@ -44,15 +44,16 @@ std::vector<fs::path> places(const module_kind& kind) {
 }  // namespace
 
 module_kind module_for_mpi(std::string_view library) {
+    const known_mpi& mpi = mpi_called(library);
     return {.file = fmt::format("terrace-{}.so", library),
             .folder = "lib/transport/mpi",
             .symbol = "terrace_mpi_module",
             .absent = fmt::format("this Terrace was built without {}; install it ({}) and build again, "
                                   "or name the module in options::mpi_module (TERRACE_MPI_MODULE)",
-                                  name_of_mpi(library), mpi_called(library).package),
+                                  mpi.name, mpi.package),
             .broken = fmt::format("it requires the {} that it was built with: install it, or add its directory to "
                                   "LD_LIBRARY_PATH",
-                                  name_of_mpi(library))};
+                                  mpi.name)};
 }
 
 module_kind module_for_ucx() {
@@ -72,8 +73,6 @@ module_kind module_for_pmix() {
                 "ranks meet in a directory (TERRACE_BOOTSTRAP=file:DIR)",
             .broken = "it requires the PMIx that it was built with: install it (on Debian libpmix2)"};
 }
-
-std::string_view name_of_mpi(std::string_view library) { return mpi_called(library).name; }
 
 fs::path find_module(const module_kind& kind) {
     fs::path last;

@@ -30,11 +30,8 @@ struct loaded_module {
     std::string trouble;  ///< with what to do; empty where there is a table
 };
 
-/// The module for an MPI of known_mpis.hpp; and what people call that MPI.
+/// The modules for an MPI of known_mpis.hpp, for UCX, and for PMIx.
 module_kind module_for_mpi(std::string_view library);
-std::string_view name_of_mpi(std::string_view library);
-
-/// The modules for UCX, and for PMIx.
 module_kind module_for_ucx();
 module_kind module_for_pmix();
 

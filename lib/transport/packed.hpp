@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,9 @@ namespace terrace::detail {
 class packed {
 public:
     packed() = default;
+    packed(std::initializer_list<std::string_view> texts) {
+        for (const std::string_view text : texts) add(text);
+    }
     /// Takes texts as bytes() has given them. What is cut off at the end is left out.
     explicit packed(std::string_view bytes) { add_all(bytes); }
 

@@ -14,10 +14,8 @@ namespace {
 
 descriptor listen_at_port(std::uint32_t address, int port) noexcept {
     descriptor fd(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-    sockaddr_in at{};
-    at.sin_family = AF_INET;
-    at.sin_addr.s_addr = address;
-    at.sin_port = htons(static_cast<std::uint16_t>(port));
+    const auto number = htons(static_cast<std::uint16_t>(port));
+    const sockaddr_in at{.sin_family = AF_INET, .sin_port = number, .sin_addr = {.s_addr = address}, .sin_zero = {}};
     if (fd && ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0 &&
         ::listen(fd.get(), SOMAXCONN) == 0)
         return fd;
@@ -41,10 +39,7 @@ std::uint16_t port_of(const descriptor& fd) noexcept {
 
 descriptor begin_call(std::uint32_t address, std::uint16_t port) noexcept {
     descriptor fd(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-    sockaddr_in to{};
-    to.sin_family = AF_INET;
-    to.sin_addr.s_addr = address;
-    to.sin_port = port;
+    const sockaddr_in to{.sin_family = AF_INET, .sin_port = port, .sin_addr = {.s_addr = address}, .sin_zero = {}};
     if (fd && ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0 && errno != EINPROGRESS &&
         errno != EINTR)
         return {};

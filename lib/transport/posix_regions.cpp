@@ -13,7 +13,6 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <memory>
 #include <string>
 
 #include <fmt/format.h>
@@ -37,8 +36,6 @@ struct open_file {
     int file = -1;
     dev_t device = 0;
     ino_t number = 0;
-
-    bool is(const struct stat& found) const noexcept { return found.st_dev == device && found.st_ino == number; }
 };
 
 using object_name = std::array<char, 64>;  // empty: none
@@ -61,8 +58,6 @@ void remove_abandoned() {
 class object {
 public:
     explicit object(std::size_t bytes) : bytes_(bytes) {}
-    object(const object&) = delete;
-    object& operator=(const object&) = delete;
     ~object() {
         if (memory_ != nullptr) ::munmap(memory_, bytes_);
     }
@@ -99,7 +94,7 @@ public:
         const std::string file = fmt::format("/proc/{}/fd/{}", there.process, there.file);
         struct stat found {};
         if (::stat(file.c_str(), &found) != 0) fail("open", errno);
-        else if (!there.is(found)) fail("open", ENOENT);
+        else if (found.st_dev != there.device || found.st_ino != there.number) fail("open", ENOENT);
         else open(file.c_str());
         if (!file_) state_ = state::hidden;
     }
@@ -183,8 +178,7 @@ std::optional<shared_region> posix_regions::share(team& ranks, std::span<const i
         if (is_hidden(ranks.rank()) && name.front() != 0) shared->open(name.data());
         map();
     }
-    const auto failed =
-        std::find_if(states.begin(), states.end(), [](state s) { return s == state::failed || s == state::hidden; });
+    const auto failed = std::ranges::find_if(states, [](state s) { return s == state::failed || s == state::hidden; });
     if (failed != states.end()) {
         if (warn_ && failed - states.begin() == ranks.rank())
             warn_(fmt::format("ranks of a node cannot share memory: {}", shared->trouble()));

@@ -46,42 +46,28 @@ std::vector<std::string> socket_bootstrap::exchange(std::span<const int> ranks, 
     const auto at_key = arrived_.try_emplace(std::string(key)).first;
     const at_end forget([&] { arrived_.erase(at_key); });
     std::map<int, std::string>& got = at_key->second;
+    const auto has_come = [&](int r) { return got.contains(r); };
     const int first = ranks.front();
     if (first != rank_) {
         send(line_to(first), key, value);
-        if (!wait(held, look, [&] { return got.contains(first); })) time_out({first});
+        wait_for({first}, held, look, has_come);
         return packed(got[first]).values();
     }
-    std::vector<int> missing(ranks.begin() + 1, ranks.end());
-    const auto is_whole = [&] {
-        std::erase_if(missing, [&](int r) { return got.contains(r); });
-        return missing.empty();
-    };
-    if (!wait(held, look, is_whole)) time_out(missing);
+    const std::vector<int> others(ranks.begin() + 1, ranks.end());
+    wait_for(others, held, look, has_come);
     packed all;
     for (const int r : ranks) all.add(r == rank_ ? value : std::string_view(got[r]));
-    missing.assign(ranks.begin() + 1, ranks.end());
-    for (const int r : missing)
+    for (const int r : others)
         if (line* to = line_of(r)) send(*to, key, all.bytes());
-    const auto is_sent = [&] {
-        std::erase_if(missing, [&](int r) {
-            const line* to = line_of(r);
-            return to == nullptr || to->out.empty();
-        });
-        return missing.empty();
-    };
-    if (!wait(held, look, is_sent)) time_out(missing);
+    wait_for(others, held, look, [&](int r) {
+        const line* to = line_of(r);
+        return to == nullptr || to->out.empty();
+    });
     return all.values();
 }
 
-void socket_bootstrap::set_timeout(std::chrono::duration<double> timeout) {
-    const lock held(lines_lock_);
-    timeout_ = timeout;
-}
-
 socket_bootstrap::line* socket_bootstrap::line_of(int rank) noexcept {
-    const auto found =
-        std::find_if(lines_.begin(), lines_.end(), [&](const line& l) { return l.fd && l.peer == rank; });
+    const auto found = std::ranges::find_if(lines_, [&](const line& l) { return l.fd && l.peer == rank; });
     return found == lines_.end() ? nullptr : &*found;
 }
 
@@ -98,9 +84,7 @@ socket_bootstrap::line& socket_bootstrap::line_to(int rank) {
 }
 
 void socket_bootstrap::send(line& to, std::string_view key, std::string_view value) {
-    packed message;
-    message.add(key);
-    message.add(value);
+    const packed message{key, value};
     const std::uint64_t length = message.bytes().size();
     to.out.append(reinterpret_cast<const char*>(&length), length_bytes).append(message.bytes());
 }
@@ -177,23 +161,22 @@ void socket_bootstrap::take(line& from) {
     }
 }
 
+// Waits until all of these ranks are done.
 template <class Done>
-bool socket_bootstrap::wait(lock& held, const wait_hook& look, const Done& done) {
+void socket_bootstrap::wait_for(std::vector<int> ranks, lock& held, const wait_hook& look, const Done& is_done) {
     const auto begin = std::chrono::steady_clock::now();
-    while (!done()) {
-        if (timeout_.count() > 0 && std::chrono::steady_clock::now() - begin > timeout_) return false;
+    while (true) {
+        std::erase_if(ranks, is_done);
+        if (ranks.empty()) return;
+        if (timeout_.count() > 0 && std::chrono::steady_clock::now() - begin > timeout_)
+            throw timeout_error(fmt::format(
+                "timed out after {:g} s (options::timeout), waiting for {} (at {}): all ranks of a communicator must "
+                "create it, and reach one another",
+                timeout_.count(), ranks_named(ranks), place_of(ranks.front())));
         call_unlocked(held, look);
         if (!moving_) move(held);
         else moved_.wait(held);
     }
-    return true;
-}
-
-void socket_bootstrap::time_out(const std::vector<int>& missing) const {
-    throw timeout_error(fmt::format(
-        "timed out after {:g} s (options::timeout), waiting for {} (at {}): all ranks of a communicator must create "
-        "it, and reach one another",
-        timeout_.count(), ranks_named(missing), place_of(missing.front())));
 }
 
 std::string socket_bootstrap::place_of(int rank) const {

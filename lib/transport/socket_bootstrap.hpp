@@ -28,7 +28,10 @@ public:
     /// Returns where a rank listens: "10.0.0.1:5000".
     std::string place_of(int rank) const;
     /// Changes the longest wait in any function [s]; 0, as at first: no limit.
-    void set_timeout(std::chrono::duration<double> timeout);
+    void set_timeout(std::chrono::duration<double> timeout) {
+        const lock held(lines_lock_);
+        timeout_ = timeout;
+    }
 
     std::vector<std::string> exchange(std::span<const int> ranks, std::string_view key, std::string_view value,
                                       const wait_hook& look) override;
@@ -60,8 +63,7 @@ private:
     bool write(line& to) noexcept;
     void take(line& from);
     template <class Done>
-    bool wait(lock& held, const wait_hook& look, const Done& done);
-    [[noreturn]] void time_out(const std::vector<int>& missing) const;
+    void wait_for(std::vector<int> ranks, lock& held, const wait_hook& look, const Done& is_done);
 
     const int rank_;
     descriptor listener_;

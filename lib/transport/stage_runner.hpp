@@ -41,6 +41,10 @@ struct stage_call {
     // Instead of a kernel, where the runner has its own.
     element_type type = element_type::float32;
     reduce_op op = reduce_op::sum;
+
+    /// Returns where a part of the vector begins, from element 0 of it, and how long it is [bytes].
+    std::size_t offset(range part) const noexcept { return static_cast<std::size_t>(part.begin) * element; }
+    std::size_t bytes(range part) const noexcept { return static_cast<std::size_t>(part.count()) * element; }
 };
 
 /// Runs whole stages, where messages would be slower. Optional. Used by one thread at a time. No function throws.

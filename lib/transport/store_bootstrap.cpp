@@ -95,18 +95,13 @@ store_bootstrap::store_bootstrap(store in, std::string where, std::chrono::durat
 // run has left is in no list, or is never seen: then rank 0 finds another number, and lists again.
 void store_bootstrap::welcome_all(lock& held, const wait_hook& look) {
     std::vector<std::string> hello(at(in_.size));
-    std::vector<bool> seen(at(in_.size), false);
-    seen[0] = true;
+    std::vector<int> others = numbers_below(in_.size);
+    others.erase(others.begin());
+    std::vector<int> missing = others;
     in_.put(hello_of(0), random_text());
-    const auto missing = [&] {
-        std::vector<int> ranks;
-        for (int r = 1; r < in_.size; ++r)
-            if (!seen[at(r)]) ranks.push_back(r);
-        return ranks;
-    };
     const bool all_here = wait(held, look, [&] {
         bool changed = meeting_.empty();
-        for (const int r : missing()) {
+        for (const int r : missing) {
             const std::optional<std::string> said = in_.get(hello_of(r));
             changed |= said && *said != hello[at(r)];
             hello[at(r)] = said.value_or("");
@@ -114,20 +109,18 @@ void store_bootstrap::welcome_all(lock& held, const wait_hook& look) {
         if (std::any_of(hello.begin() + 1, hello.end(), [](const std::string& h) { return h.empty(); })) return false;
         if (changed) {
             meeting_ = random_text();
-            std::fill(seen.begin() + 1, seen.end(), false);
-            packed list;
-            list.add(meeting_);
+            missing = others;
+            packed list{meeting_};
             for (const std::string& h : hello) list.add(h);
             in_.put(list_key, list.bytes());
         }
-        for (const int r : missing()) seen[at(r)] = in_.get(seen_by(meeting_, r)).has_value();
-        return missing().empty();
+        std::erase_if(missing, [&](int r) { return in_.get(seen_by(meeting_, r)).has_value(); });
+        return missing.empty();
     });
     if (!all_here) {
-        std::vector<int> silent = missing();
         const auto has_come = [&](int r) { return !hello[at(r)].empty(); };
-        if (!std::all_of(silent.begin(), silent.end(), has_come)) std::erase_if(silent, has_come);
-        time_out(silent);
+        if (!std::ranges::all_of(missing, has_come)) std::erase_if(missing, has_come);
+        time_out(missing);
     }
     in_.put(open_of(meeting_), "");
 }
@@ -146,9 +139,8 @@ void store_bootstrap::say_hello(lock& held, const wait_hook& look) {
         return false;
     });
     if (is_open) return;
-    std::vector<int> missing;
-    for (int r = 0; r < in_.size; ++r)
-        if (!in_.get(hello_of(r))) missing.push_back(r);
+    std::vector<int> missing = numbers_below(in_.size);
+    std::erase_if(missing, [&](int r) { return in_.get(hello_of(r)).has_value(); });
     time_out(missing.empty() ? std::vector{0} : missing);
 }
 
@@ -159,31 +151,22 @@ std::vector<std::string> store_bootstrap::exchange(std::span<const int> ranks, s
     lock held(store_lock_);
     const std::string prefix = fmt::format("{}{}", meeting_, key), everything = prefix + "/all";
     const auto key_of = [&](int rank) { return fmt::format("{}/{}", prefix, rank); };
-    if (ranks.front() != in_.rank) {
-        in_.put(key_of(in_.rank), std::string(value));
-        std::optional<std::string> got;
-        if (!wait(held, look, [&] { return (got = in_.get(everything)).has_value(); })) {
-            std::vector<int> missing;
-            for (const int r : ranks.subspan(1))
-                if (!in_.get(key_of(r))) missing.push_back(r);
-            time_out(missing.empty() ? std::vector{ranks.front()} : missing);
-        }
-        return packed(*got).values();
-    }
-    std::vector<std::optional<std::string>> got(ranks.size());
-    got.front() = value;
-    std::vector<int> missing;
+    std::map<int, std::optional<std::string>> got{{in_.rank, std::string(value)}};
+    std::vector<int> missing(ranks.begin() + 1, ranks.end());
     const auto is_whole = [&] {
-        missing.clear();
-        for (std::size_t i = 0; i < ranks.size(); ++i) {
-            if (!got[i]) got[i] = in_.get(key_of(ranks[i]));
-            if (!got[i]) missing.push_back(ranks[i]);
-        }
+        std::erase_if(missing, [&](int r) { return (got[r] = in_.get(key_of(r))).has_value(); });
         return missing.empty();
     };
+    if (ranks.front() != in_.rank) {
+        in_.put(key_of(in_.rank), std::string(value));
+        std::optional<std::string> whole;
+        if (!wait(held, look, [&] { return (whole = in_.get(everything)).has_value(); }))
+            time_out(is_whole() ? std::vector{ranks.front()} : missing);
+        return packed(*whole).values();
+    }
     if (!wait(held, look, is_whole)) time_out(missing);
     packed all;
-    for (const auto& v : got) all.add(*v);
+    for (const int r : ranks) all.add(*got[r]);
     in_.put(everything, all.bytes());
     std::vector<std::string>& before = last_[std::string(key.substr(0, key.rfind('/')))];
     if (in_.remove)
@@ -191,11 +174,6 @@ std::vector<std::string> store_bootstrap::exchange(std::span<const int> ranks, s
     before = {everything};
     for (const int r : ranks.subspan(1)) before.push_back(key_of(r));
     return all.values();
-}
-
-void store_bootstrap::set_timeout(std::chrono::duration<double> timeout) {
-    const lock held(store_lock_);
-    timeout_ = timeout;
 }
 
 bool store_bootstrap::wait(lock& held, const wait_hook& look, const found& done) const {

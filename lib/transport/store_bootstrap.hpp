@@ -26,7 +26,10 @@ public:
     store_bootstrap(store in, std::string where, std::chrono::duration<double> timeout, const wait_hook& look = {},
                     std::vector<int> world_ranks = {});
     /// Changes the longest wait from now on.
-    void set_timeout(std::chrono::duration<double> timeout);
+    void set_timeout(std::chrono::duration<double> timeout) {
+        const lock held(store_lock_);
+        timeout_ = timeout;
+    }
 
     std::vector<std::string> exchange(std::span<const int> ranks, std::string_view key, std::string_view value,
                                       const wait_hook& look) override;

@@ -6,7 +6,6 @@
 #include <cstring>
 #include <fstream>
 #include <map>
-#include <numeric>
 #include <set>
 #include <sstream>
 
@@ -36,9 +35,8 @@ std::string listed(std::span<const int> ranks) {
 
 }  // namespace
 
-team::team(std::shared_ptr<bootstrap> by, int rank, int size) : by_(std::move(by)), members_(at(size)), rank_(rank) {
-    std::iota(members_.begin(), members_.end(), 0);
-}
+team::team(std::shared_ptr<bootstrap> by, int rank, int size)
+    : by_(std::move(by)), members_(numbers_below(size)), rank_(rank) {}
 
 team::team(const team& whole, std::string name, std::span<const int> ranks)
     : by_(whole.by_),
@@ -69,8 +67,6 @@ void team::gather_all(const void* mine, void* all, std::size_t bytes) {
     }
 }
 
-std::string team::broadcast(std::string_view text) { return exchange(rank_ == 0 ? text : std::string_view()).front(); }
-
 std::optional<team> team::split(int color, int key) {
     struct choice {
         int color, key;
@@ -90,13 +86,6 @@ std::optional<team> team::split(int color, int key) {
 team team::part(std::span<const int> ranks, std::string_view name) const {
     return team(*this, fmt::format("{}/{}", name_, name), ranks);
 }
-
-const std::vector<std::string>& team::node_names() {
-    if (node_names_.empty()) node_names_ = exchange(by_->node());
-    return node_names_;
-}
-
-std::string team::memory_apart() { return detail::memory_apart(node_names()); }
 
 std::vector<int> team::nodes() {
     std::map<std::string_view, int> lowest;
@@ -126,8 +115,7 @@ std::string differences(std::span<const std::string> all) {
     for (std::size_t r = 0; r < all.size(); ++r) ranks[all[r]].push_back(static_cast<int>(r));
     if (ranks.size() <= 1) return {};
     std::vector<std::pair<std::string, std::vector<int>>> groups(ranks.begin(), ranks.end());
-    std::stable_sort(groups.begin(), groups.end(),
-                     [](const auto& a, const auto& b) { return a.second.size() > b.second.size(); });
+    std::ranges::stable_sort(groups, std::ranges::greater(), [](const auto& g) { return g.second.size(); });
     std::string text;
     for (const auto& [value, who] : groups)
         text += fmt::format("{}{} {} {}", text.empty() ? "" : "; ", ranks_named(who), who.size() == 1 ? "has" : "have",

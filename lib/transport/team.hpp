@@ -35,7 +35,7 @@ public:
     /// Copies every rank's `bytes` bytes at `mine`, by rank, to `all`.
     void gather_all(const void* mine, void* all, std::size_t bytes);
     /// Returns rank 0's text.
-    std::string broadcast(std::string_view text);
+    std::string broadcast(std::string_view text) { return exchange(rank_ == 0 ? text : std::string_view()).front(); }
     /// Returns the team of the ranks that give the same color, in the order of their keys and of their ranks where keys
     /// are equal; nothing where the color is negative.
     std::optional<team> split(int color, int key);
@@ -51,12 +51,15 @@ public:
     /// Returns how many ranks on this rank's machine node come before it. As nodes().
     int place_on_node();
     /// Returns memory_apart() of these ranks. As nodes().
-    std::string memory_apart();
+    std::string memory_apart() { return detail::memory_apart(node_names()); }
 
 private:
     /// @param ranks of `whole`, in this team's order
     team(const team& whole, std::string name, std::span<const int> ranks);
-    const std::vector<std::string>& node_names();
+    const std::vector<std::string>& node_names() {
+        if (node_names_.empty()) node_names_ = exchange(by_->node());
+        return node_names_;
+    }
 
     std::shared_ptr<bootstrap> by_;
     std::string name_;

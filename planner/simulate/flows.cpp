@@ -1,16 +1,10 @@
 #include "planner/simulate/flows.hpp"
 
-#include <algorithm>
-#include <limits>
-
-#include "base/index.hpp"
-
 namespace terrace::detail {
 
 namespace {
 
 constexpr double same_rate = 1e-9;
-
 constexpr std::size_t enough = 32;  // flows that get a new share at a time
 
 }  // namespace
@@ -87,28 +81,12 @@ void flows::settle(flow& f, double now) {
     f.since = now;
 }
 
-void flows::set_rate(flow& f, double rate) {
-    for (const place& p : limits(f)) links_[at(p.link)].used += rate - f.rate;
-    f.rate = rate;
-}
-
-void flows::collect_link(int id) {
-    if (std::exchange(links_[at(id)].seen, true)) return;
-    reshared_.push_back(id);
-}
-
 void flows::collect_flow(int id) {
     flow& f = flows_[at(id)];
     if (std::exchange(f.seen, true)) return;
     members_.push_back(id);
     for (const place& p : limits(f))
         if (contended(p.link)) collect_link(p.link);
-}
-
-void flows::settle_at(flow& f, double share) {
-    f.seen = false;
-    f.share = std::max(share, f.most * 1e-6);  // rounding must not make it zero
-    for (const place& p : limits(f)) links_[at(p.link)].spare -= share, --links_[at(p.link)].waiting;
 }
 
 // A link shares what other flows than these members do not use of it.

@@ -1,12 +1,13 @@
 #pragma once
 
-#include <cstddef>
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "base/index.hpp"
 #include "planner/simulate/links.hpp"
 
 namespace terrace::detail {
@@ -17,7 +18,7 @@ namespace terrace::detail {
 /// each time would take too long.
 class flows {
 public:
-    explicit flows(link_loads& loads) : loads_(loads), links_(static_cast<std::size_t>(loads.size())) {}
+    explicit flows(link_loads& loads) : loads_(loads), links_(at(loads.size())) {}
 
     /// Adds a flow over some links, which carries nothing yet. Returns its number.
     int add(std::span<const int> links);
@@ -34,7 +35,7 @@ public:
     template <class F>
     void share(double now, F&& f) {
         for (const int id : reshared(now)) {
-            const flow& each = flows_[static_cast<std::size_t>(id)];
+            const flow& each = flows_[at(id)];
             f(id, now + each.left / each.rate);
         }
     }
@@ -65,21 +66,29 @@ private:
     };
 
     // Returns true if the flows of a link can use more than it has. Only then it needs to be shared.
-    bool contended(int l) const noexcept {
-        return links_[static_cast<std::size_t>(l)].wanted > loads_.rate(l) * (1 + 1e-9);
-    }
+    bool contended(int l) const noexcept { return links_[at(l)].wanted > loads_.rate(l) * (1 + 1e-9); }
     // The links of its path, and those of them that may hold it up.
     std::span<place> path(const flow& f) noexcept { return {places_.data() + f.begin, places_.data() + f.end}; }
     std::span<place> limits(const flow& f) noexcept { return {places_.data() + f.first, places_.data() + f.end}; }
     std::span<const int> reshared(double now);
-    void collect_link(int id);
+    void collect_link(int id) {
+        if (std::exchange(links_[at(id)].seen, true)) return;
+        reshared_.push_back(id);
+    }
     void collect_flow(int id);
     void leave(int id);
     void open_links();
     void fill();
-    void settle_at(flow& f, double share);
+    void settle_at(flow& f, double share) {
+        f.seen = false;
+        f.share = std::max(share, f.most * 1e-6);  // rounding must not make it zero
+        for (const place& p : limits(f)) links_[at(p.link)].spare -= share, --links_[at(p.link)].waiting;
+    }
     void settle(flow& f, double now);
-    void set_rate(flow& f, double rate);
+    void set_rate(flow& f, double rate) {
+        for (const place& p : limits(f)) links_[at(p.link)].used += rate - f.rate;
+        f.rate = rate;
+    }
 
     link_loads& loads_;
     std::vector<flow> flows_;

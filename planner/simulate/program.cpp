@@ -79,15 +79,11 @@ private:
         return made;
     }
 
-    // In simulations the vector lies in slots, so that nobody writes into a peer's result.
-    static stage_work work_of(const group& g, const instr& i) {
-        return stage_work(i.what, g.root(), sharing_of(i.sources > 0, i.src == i.dst, false));
-    }
-
     // A stage in shared memory: what the rank's processor reads and writes in each round.
     sim_instr stage_of(const schedule& s, const instr& i) {
         const group& g = s.groups[at(i.peer)];
-        const stage_work work = work_of(g, i);
+        // In simulations the vector lies in slots, so that nobody writes into a peer's result.
+        const stage_work work(i.what, g.root(), sharing_of(i.sources > 0, i.src == i.dst, false));
         const auto touched = [&](int round) {
             if (round >= work.rounds()) return 0.0;
             const bool in_place = i.dst.where == i.src.where;

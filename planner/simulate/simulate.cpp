@@ -1,8 +1,6 @@
 #include "planner/simulate/simulate.hpp"
 
 #include <algorithm>
-#include <limits>
-#include <memory>
 #include <optional>
 #include <span>
 #include <utility>

@@ -168,9 +168,8 @@ hierarchy by_file(const std::string& conf, const job_node& node, const strings& 
     const network_levels above = levels_of(read_network(*find_format("slurm"), file.string(), options), node.up, hosts);
     std::vector<job_host> job;
     for (const std::string& host : hosts) job.push_back({host, {}});
-    return restricted(with_nodes(above.machine, std::vector{node.levels}, std::vector{node.up},
-                                 numbers(static_cast<std::size_t>(above.machine.ranks()), 0)),
-                      job);
+    return restricted(
+        with_nodes(above.machine, std::vector{node}, numbers(static_cast<std::size_t>(above.machine.ranks()), 0)), job);
 }
 
 TEST(job, levels_by_addresses_are_those_of_the_network_file) {

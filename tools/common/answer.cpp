@@ -1,7 +1,6 @@
 #include "tools/common/answer.hpp"
 
 #include <sstream>
-#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -26,17 +25,14 @@ std::vector<std::string> names_of_options(const CLI::App& app) {
     return names;
 }
 
-std::string unknown(const std::string& what, std::string_view word, const std::vector<std::string>& names) {
-    return fmt::format("there is no {}{}", what, did_you_mean(word, names));
-}
-
 // Returns what to say of the first word that is no command or option; empty if there is none.
 std::string unknown_word(const CLI::App& app) {
     for (const std::string& word : app.remaining()) {
         const std::string name = word.substr(0, word.find('='));
-        if (name.starts_with('-')) return unknown("option " + name, name, names_of_options(app));
+        if (name.starts_with('-'))
+            return fmt::format("there is no option {}{}", name, did_you_mean(name, names_of_options(app)));
         if (const auto names = names_of_commands(app); !names.empty())
-            return unknown(fmt::format("command \"{}\"", name), name, names);
+            return fmt::format("there is no command \"{}\"{}", name, did_you_mean(name, names));
     }
     return {};
 }

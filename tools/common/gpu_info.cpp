@@ -15,10 +15,6 @@ namespace {
 
 // CUDA's numbers: 13010 is 13.1.
 std::string cuda_version(int number) { return fmt::format("{}.{}", number / 1000, number % 1000 / 10); }
-// NCCL's: 22809 is 2.28.9.
-std::string nccl_version(int number) {
-    return fmt::format("{}.{}.{}", number / 10000, number / 100 % 100, number % 100);
-}
 
 // "2 NVIDIA H200, 1 NVIDIA L4"
 std::string names_of(const gpu_runtime& gpu, int devices) {
@@ -56,9 +52,9 @@ gpu_info look_for_gpus(const std::filesystem::path& module) {
     int version = 0;
     if (const int code = found.runtime->nccl_version(&version); code != 0)
         info.nccl.detail = found.runtime->nccl_error(code);
-    else
-        info.nccl = {info.cuda.usable,
-                     fmt::format("NCCL {}{}", nccl_version(version), info.cuda.usable ? "" : ", which needs a GPU")};
+    else  // NCCL's number 22809 is 2.28.9
+        info.nccl = {info.cuda.usable, fmt::format("NCCL {}.{}.{}{}", version / 10000, version / 100 % 100,
+                                                   version % 100, info.cuda.usable ? "" : ", which needs a GPU")};
     return info;
 }
 

@@ -73,12 +73,6 @@ std::string answer(const std::function<hardware()>& import, int messages) {
     }
 }
 
-std::uint64_t address_space() {
-    std::uint64_t pages = 0;
-    std::ifstream("/proc/self/statm") >> pages;
-    return pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-}
-
 // The hard limit lies above the soft one: at a hard limit on CPU time the kernel kills without saying why.
 void limit(int resource, std::uint64_t most) {
     const rlimit soft_and_hard{most, most + 1};
@@ -96,7 +90,9 @@ void limit(int resource, std::uint64_t most) {
     ::signal(SIGXFSZ, SIG_IGN);
     limit(RLIMIT_CORE, 0);
     limit(RLIMIT_CPU, static_cast<std::uint64_t>(limits.cpu.count()));
-    limit(RLIMIT_AS, address_space() + limits.memory);
+    std::uint64_t pages = 0;  // of the address space so far
+    std::ifstream("/proc/self/statm") >> pages;
+    limit(RLIMIT_AS, pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) + limits.memory);
     const std::string text = answer(import, messages);
     ::_exit(write_whole(out, text) ? 0 : 1);
 }
@@ -117,12 +113,6 @@ std::optional<std::string> read_until(int in, clock::time_point deadline) {
         if (count == 0) return text;
         if (count > 0) text.append(block.data(), static_cast<std::size_t>(count));
     }
-}
-
-int wait_for(pid_t child) {
-    int status = 0;
-    uninterrupted([&] { return ::waitpid(child, &status, 0); });
-    return status;
 }
 
 hardware read_answer(const std::string& file, const std::string& text) {
@@ -153,7 +143,8 @@ hardware import_in_child(const std::function<hardware()>& import, const std::str
 
     const auto text = read_until(in.get(), deadline);
     if (!text) ::kill(child, SIGKILL);
-    const int status = wait_for(child);
+    int status = 0;
+    uninterrupted([&] { return ::waitpid(child, &status, 0); });
     if (!text)
         fail(fmt::format("its import took longer than {} ms; the file is damaged or too large", limits.wall.count()));
     if (WIFSIGNALED(status))

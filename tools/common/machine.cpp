@@ -6,13 +6,13 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <memory>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include <terrace/error.hpp>
 
+#include "base/at_end.hpp"
 #include "base/document.hpp"
 #include "tools/common/import_child.hpp"
 #include "topology/formats.hpp"
@@ -42,38 +42,30 @@ std::vector<job_host> wanted_hosts(const machine_options& o) {
     }
 }
 
-std::optional<gpu_fabric> wanted_gpu_fabric(const std::string& text) {
-    std::optional<gpu_fabric> by = parse_gpu_fabric(text);
-    if (!by)
+read_options options_of(const machine_options& o, const std::vector<std::string>& hosts) {
+    const std::optional<gpu_fabric> gpus = parse_gpu_fabric(o.gpu_fabric);
+    if (!gpus && !o.gpu_fabric.empty())
         throw usage_error(
             fmt::format("--gpu-fabric: \"{}\" is none of nvlink:RATE, xgmi:RATE, xelink:RATE (a rate as in "
                         "300GB/s) and none",
-                        text));
-    return by;
-}
-
-read_options options_of(const machine_options& o, const std::vector<std::string>& hosts) {
+                        o.gpu_fabric));
     return {.read_node = read_node_in_child,
             .hosts = hosts,
             .unit = parse_link_unit(o.link_unit),
-            .gpus = o.gpu_fabric.empty() ? std::nullopt : wanted_gpu_fabric(o.gpu_fabric),
+            .gpus = gpus,
             .labels = o.labels,
             .network_name = o.network_name};
-}
-
-topology read_source(const machine_options& o, const std::vector<std::string>& hosts) {
-    const topology_format& format = format_of(o.source);
-    if (!o.ranks.empty() && !format.describes_node())
-        throw usage_error(fmt::format(
-            "{}: --ranks is for the description of one node; a cluster file says `ranks:` itself", o.source));
-    return read_machine(format, o.source, parse_rank_unit(o.ranks), options_of(o, hosts));
 }
 
 topology load(const machine_options& o, const std::vector<job_host>& hosts) {
     std::vector<std::string> names;
     for (const job_host& h : hosts) names.push_back(h.name);
 
-    topology t = read_source(o, names);
+    const topology_format& format = format_of(o.source);
+    if (!o.ranks.empty() && !format.describes_node())
+        throw usage_error(fmt::format(
+            "{}: --ranks is for the description of one node; a cluster file says `ranks:` itself", o.source));
+    topology t = read_machine(format, o.source, parse_rank_unit(o.ranks), options_of(o, names));
     if (!o.network.empty()) {
         const std::optional<uplink> nodes = t.node ? uplink_of(*t.node) : std::nullopt;
         const network_levels above =
@@ -90,15 +82,11 @@ topology load_from_standard_input(const machine_options& o) {
     if (::mkdtemp(directory.data()) == nullptr)
         throw usage_error(fmt::format("-: no temporary directory: {}", std::strerror(errno)));
     const std::filesystem::path file = std::filesystem::path(directory) / "stdin";
-    const auto remove = [](const std::string* d) {
+    const at_end remove([&] {
         std::error_code ignored;
-        std::filesystem::remove_all(*d, ignored);
-    };
-    const std::unique_ptr<const std::string, decltype(remove)> removed(&directory, remove);
-    {
-        std::ofstream out(file, std::ios::binary);
-        out << std::cin.rdbuf();
-    }
+        std::filesystem::remove_all(directory, ignored);
+    });
+    std::ofstream(file, std::ios::binary) << std::cin.rdbuf();
     machine_options from_file = o;
     from_file.source = file.string();
     try {

@@ -58,12 +58,6 @@ std::string option_list(const CLI::App& app) {
 
 std::string verbatim(const std::string& text) { return text.empty() ? "" : ".PP\n.nf\n" + roff(text) + "\n.fi\n"; }
 
-std::string joined_names(const std::vector<const CLI::App*>& apps, const char* separator) {
-    std::vector<std::string> names;
-    for (const CLI::App* a : apps) names.push_back(a->get_name());
-    return fmt::format("{}", fmt::join(names, separator));
-}
-
 // "-o" and "--output", as typed.
 std::vector<std::string> spellings(const CLI::Option& o) {
     std::vector<std::string> words;
@@ -90,31 +84,17 @@ std::vector<std::string> values_of(const CLI::Option& o) {
     return values;
 }
 
-// Cases of a bash script: the word before the cursor is an option with a list of values.
+// A case of a bash script: the word before the cursor is an option with a list of values. Empty if there is none.
 std::string bash_values(const CLI::App& app, const std::string& indent) {
     std::string text;
     for (const CLI::Option* o : shown_options(app))
         if (const auto values = values_of(*o); !values.empty() && !o->get_positional())
-            text +=
-                fmt::format("{}{}) values='{}' ;;\n", indent, fmt::join(spellings(*o), "|"), fmt::join(values, " "));
-    return text;
+            text += fmt::format("{}    {}) values='{}' ;;\n", indent, fmt::join(spellings(*o), "|"),
+                                fmt::join(values, " "));
+    return text.empty() ? "" : fmt::format("{0}case $before in\n{1}{0}esac\n", indent, text);
 }
 
-}  // namespace
-
-std::string roff(const std::string& text) {
-    std::string out;
-    bool first = true;
-    for (const char c : text) {
-        if (first && (c == '.' || c == '\'')) out += "\\&";
-        if (c == '\\') out += "\\e";
-        else if (c == '-') out += "\\-";
-        else out += c;
-        first = c == '\n';
-    }
-    return out;
-}
-
+// Returns a command's options and texts as a manual page (roff), its subcommands in sections of their own.
 std::string man_page(const CLI::App& app) {
     const std::string& name = app.get_name();
     const std::string about = app.get_description();
@@ -136,25 +116,24 @@ std::string man_page(const CLI::App& app) {
     return text;
 }
 
+// Returns a script that completes subcommands, options, the values of options that have a list of them, and file names.
 std::string bash_completion(const CLI::App& app) {
     const std::vector<const CLI::App*> subcommands = commands(app);
+    std::vector<std::string> names;
+    for (const CLI::App* a : subcommands) names.push_back(a->get_name());
     std::string function = "_" + app.get_name();
     std::replace(function.begin(), function.end(), '-', '_');
     std::string text = fmt::format(
         "{}() {{\n    local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}}\n"
         "    local options='{}' commands='{}' values= i\n",
-        function, option_words(app), joined_names(subcommands, " "));
-    if (const std::string cases = bash_values(app, "        "); !cases.empty())
-        text += "    case $before in\n" + cases + "    esac\n";
+        function, option_words(app), fmt::join(names, " "));
+    text += bash_values(app, "    ");
     if (!subcommands.empty()) {
         text += "    for ((i = 1; i < COMP_CWORD; ++i)); do\n        case ${COMP_WORDS[i]} in\n";
-        for (const CLI::App* a : subcommands) {
-            text += fmt::format("            {})\n                options='{}' commands=\n", a->get_name(),
-                                option_words(*a));
-            if (const std::string cases = bash_values(*a, "                    "); !cases.empty())
-                text += "                case $before in\n" + cases + "                esac\n";
-            text += "                ;;\n";
-        }
+        const std::string indent(16, ' ');
+        for (const CLI::App* a : subcommands)
+            text += fmt::format("            {0})\n{1}options='{2}' commands=\n{3}{1};;\n", a->get_name(), indent,
+                                option_words(*a), bash_values(*a, indent));
         text += "        esac\n    done\n";
     }
     return text + fmt::format(
@@ -165,17 +144,30 @@ std::string bash_completion(const CLI::App& app) {
                       function, app.get_name());
 }
 
+}  // namespace
+
+std::string roff(const std::string& text) {
+    std::string out;
+    bool first = true;
+    for (const char c : text) {
+        if (first && (c == '.' || c == '\'')) out += "\\&";
+        if (c == '\\') out += "\\e";
+        else if (c == '-') out += "\\-";
+        else out += c;
+        first = c == '\n';
+    }
+    return out;
+}
+
 void add_generate_option(CLI::App& app, const std::map<std::string, page_maker>& others) {
     std::map<std::string, page_maker> makers{{"man", [&app] { return man_page(app); }},
                                              {"bash", [&app] { return bash_completion(app); }}};
     makers.insert(others.begin(), others.end());
-    std::vector<std::string> names;
-    for (const auto& [name, maker] : makers) names.push_back(name);
     const auto print = [makers](const std::string& what) { throw CLI::CallForVersion(makers.at(what)(), 0); };
     // At once: from CLI11 2.6 on a missing subcommand is an error before other options do anything.
     app.add_option_function<std::string>("--generate", print)
         ->trigger_on_parse()
-        ->check(CLI::IsMember(names))
+        ->check(CLI::IsMember(makers))
         ->group("");
 }
 

@@ -11,12 +11,6 @@ namespace terrace::detail {
 /// Returns text that roff prints as it stands.
 std::string roff(const std::string& text);
 
-/// A command's options and texts as a manual page (roff), its subcommands in sections of their own.
-std::string man_page(const CLI::App& app);
-
-/// A script that completes subcommands, options, the values of options that have a list of them, and file names.
-std::string bash_completion(const CLI::App& app);
-
 using page_maker = std::function<std::string()>;
 
 /// Adds the hidden option `--generate man|bash`, by which the build makes both, and pages of other names: like

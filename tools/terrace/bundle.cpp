@@ -47,10 +47,8 @@ std::string system_text() {
                        std::filesystem::exists(release) ? read_text(release, 1 << 16) : "");
 }
 
-constexpr std::size_t most_bytes = 64 << 20;
-
-}  // namespace
-
+// Returns the variables of an environment ("NAME=value") that Terrace, MPI, PMIx, UCX, NCCL, CUDA and Slurm read, a
+// line each. Passwords, tokens, keys and addresses of servers are left out.
 std::string reported_variables(std::span<const std::string> environment) {
     std::vector<std::string> lines;
     for (const std::string& variable : environment) {
@@ -63,8 +61,11 @@ std::string reported_variables(std::span<const std::string> environment) {
     return std::accumulate(lines.begin(), lines.end(), std::string());
 }
 
+}  // namespace
+
 std::vector<bundle_file> bundle_files(const std::function<std::string()>& findings, std::filesystem::path plan,
                                       std::filesystem::path dumps) {
+    constexpr std::size_t most_bytes = 64 << 20;
     std::vector<bundle_file> files;
     const std::vector<std::string> environment = process_environment();
     // A report of what is broken is worth sending, too.
@@ -87,9 +88,9 @@ std::vector<bundle_file> bundle_files(const std::function<std::string()>& findin
         dumps = std::filesystem::absolute(set).parent_path();
     if (!dumps.empty())
         add("dumps/verdict.txt", [&] {
-            const std::vector<rank_dump> all = read_dumps(dumps);
-            for (const rank_dump& d : all)
-                add(fmt::format("dumps/{}.json", d.rank), [&] { return read_text(d.file, most_bytes); });
+            const std::map<int, rank_dump> all = read_dumps(dumps);
+            for (const auto& each : all)
+                add(fmt::format("dumps/{}.json", each.first), [&] { return read_text(each.second.file, most_bytes); });
             return verdict_of(all);
         });
     return files;

@@ -22,10 +22,6 @@ struct bundle_file {
 std::vector<bundle_file> bundle_files(const std::function<std::string()>& findings, std::filesystem::path plan,
                                       std::filesystem::path dumps);
 
-/// Returns the variables of an environment ("NAME=value") that Terrace, MPI, PMIx, UCX, NCCL, CUDA and Slurm read, a
-/// line each. Passwords, tokens, keys and addresses of servers are left out.
-std::string reported_variables(std::span<const std::string> environment);
-
 /// Returns files as an archive in the format of tar (POSIX ustar). Names have at most 100 bytes.
 std::string tar_archive(std::span<const bundle_file> files);
 

@@ -1,7 +1,5 @@
 #include "tools/terrace/commands.hpp"
 
-#include <filesystem>
-#include <string>
 #include <utility>
 
 #include <fmt/format.h>

@@ -1,13 +1,9 @@
 #include "tools/terrace/commands.hpp"
 
 #include <algorithm>
-#include <cstdint>
 #include <set>
-#include <string>
-#include <vector>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "base/units.hpp"
 #include "machine/hierarchy_yaml.hpp"
@@ -46,14 +42,6 @@ std::vector<std::string> machine_differences(const plan_data& a, const plan_data
     return lines;
 }
 
-// Sizes at which one rule of either plan ends: between them each plan runs by one rule.
-std::vector<std::int64_t> bounds_of(const std::vector<rule>& a, const std::vector<rule>& b) {
-    std::set<std::int64_t> bounds;
-    for (const std::vector<rule>* rules : {&a, &b})
-        for (const rule& r : *rules) bounds.insert(r.up_to);
-    return {bounds.begin(), bounds.end()};
-}
-
 std::string running_text(const plan_data& plan, const rule& r) {
     return fmt::format("{}, lanes {}", describe(plan.machine, r.stages), lanes_text(r));
 }
@@ -71,14 +59,17 @@ bool same_shape(const plan_data& a, const plan_data& b) {
 bool print_collective(const plan_data& a, const plan_data& b, collective what) {
     const auto in_a = a.rules.find(what), in_b = b.rules.find(what);
     if (in_a == a.rules.end() || in_b == b.rules.end()) {
-        if (in_a == in_b || (in_a == a.rules.end() && in_b == b.rules.end())) return false;
+        if (in_a == a.rules.end() && in_b == b.rules.end()) return false;
         say("{}: only {} has rules\n\n", to_string(what), in_a == a.rules.end() ? "the second plan" : "the first plan");
         return true;
     }
     table rows(">>>><");
     rows.add({"up to", "first", "second", "gain", "what runs"});
     bool differs = false;
-    for (const std::int64_t bound : bounds_of(in_a->second, in_b->second)) {
+    std::set<std::int64_t> bounds;  // of the rules of either plan: between two each plan runs by one rule
+    for (const rule& r : in_a->second) bounds.insert(r.up_to);
+    for (const rule& r : in_b->second) bounds.insert(r.up_to);
+    for (const std::int64_t bound : bounds) {
         const rule &one = a.choose(what, bound), &other = b.choose(what, bound);
         const std::string before = running_text(a, one), after = running_text(b, other);
         if (before == after) continue;

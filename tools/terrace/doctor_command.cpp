@@ -11,11 +11,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <filesystem>
 #include <fstream>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -76,13 +73,6 @@ std::string first_line_of(const std::string& command) {
     return text;
 }
 
-std::string first_line_in(const fs::path& file) {
-    std::ifstream in(file);
-    std::string line;
-    std::getline(in, line);
-    return line;
-}
-
 // ---- what is looked at ----------------------------------------------------------------------------------------------
 
 // Without a plan: two calls in flight, each of some lanes with chunks of 256 KiB for each rank
@@ -133,6 +123,16 @@ finding locked_memory() {
                "system's unit LimitMEMLOCK=infinity");
 }
 
+// Returns the options that the environment says. Bad variables are found by variables().
+options options_told() {
+    std::vector<std::string> ignored;
+    try {
+        return options_from(process_environment(), ignored);
+    } catch (const error&) {
+        return {};
+    }
+}
+
 // As ranks see them, without what only other hosts show.
 std::vector<network_interface> interfaces() {
     const std::vector<std::string> environment = process_environment();
@@ -160,11 +160,7 @@ finding networks() {
 }
 
 finding listeners() {
-    port_range ports;
-    try {
-        std::vector<std::string> ignored;
-        ports = options_from(process_environment(), ignored).ports;
-    } catch (const error&) {}  // which variables() says
+    const port_range ports = options_told().ports;
     std::string text = "lifelines, while a communicator is created, and UCX, until it is destroyed";
     bool any_free = true;
     for (const network_interface& i : used(interfaces())) {
@@ -207,7 +203,8 @@ finding host_address() {
                            name));
 }
 
-constexpr bool built_with_mpi = !std::string_view(TERRACE_MPI_NAME).empty();
+constexpr bool built_with_mpi = !std::string_view(TERRACE_MPI_NAME).empty(),
+               built_with_open_mpi = std::string_view(TERRACE_MPI_NAME) == "Open MPI";
 
 finding launcher() {
     if (!built_with_mpi) return good("MPI", "built without MPI: ranks meet by PMIx, in a directory or in a store");
@@ -217,8 +214,7 @@ finding launcher() {
     if (!is_open_mpi && !is_hydra)
         return bad("MPI", fmt::format("no mpirun in PATH; built against {}", built),
                    "install it (openmpi-bin or mpich), or put its directory into PATH");
-    const bool same = is_open_mpi == (std::string_view(TERRACE_MPI_NAME) == "Open MPI");
-    if (!same)
+    if (is_open_mpi != built_with_open_mpi)
         return bad("MPI", fmt::format("mpirun is of another MPI ({}); built against {}", line, built),
                    "every rank would be alone: call that MPI's own, mpirun.openmpi or mpirun.mpich, or build with "
                    "-Dmpi=");
@@ -235,8 +231,7 @@ finding started_by() {
     if (!is_open_mpi && !is_hydra) return good("launcher", fmt::format("srun, {} tasks", ranks));
     const std::string by =
         fmt::format("mpirun of {}, {} rank{}", is_open_mpi ? "Open MPI" : "MPICH", ranks, ranks == 1 ? "" : "s");
-    if (!built_with_mpi || is_open_mpi == (std::string_view(TERRACE_MPI_NAME) == "Open MPI"))
-        return good("launcher", by);
+    if (!built_with_mpi || is_open_mpi == built_with_open_mpi) return good("launcher", by);
     return bad("launcher", by,
                "terrace-bench and programs built with " TERRACE_MPI_NAME
                " would each be alone: start those by " TERRACE_MPI_NAME "'s own mpirun");
@@ -272,8 +267,11 @@ finding gpu_driver() {
     if (!fs::exists(version, none))
         return has_device ? bad("GPU driver", "/dev/nvidia0 is there, the driver is not loaded", "modprobe nvidia")
                           : good("GPU driver", "no NVIDIA GPU");
-    if (has_device) return good("GPU driver", first_line_in(version));
-    return bad("GPU driver", first_line_in(version),
+    std::ifstream in(version);
+    std::string line;
+    std::getline(in, line);
+    if (has_device) return good("GPU driver", line);
+    return bad("GPU driver", line,
                "the driver is there, but no /dev/nvidia0: start the container with --gpus all, or run nvidia-smi once "
                "as root");
 }
@@ -291,13 +289,9 @@ finding shared_gpus() {
         "for tests: results are right, times say nothing. Unset it where there is a GPU for each rank");
 }
 
-// Says which levels above nodes plans made at creation have. Bad variables are found elsewhere.
+// Says which levels above nodes plans made at creation have.
 finding levels_above_nodes() {
-    options given;
-    std::vector<std::string> ignored;
-    try {
-        given = options_from(process_environment(), ignored);
-    } catch (const error&) {}
+    const options given = options_told();
     constexpr const char* what = "levels above nodes";
     if (!given.plan_file.empty()) return good(what, fmt::format("those of the plan {}", given.plan_file.string()));
     if (given.topology_address.empty())

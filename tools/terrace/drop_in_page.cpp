@@ -60,19 +60,16 @@ for MPICH
 .BR terrace\-bench (1)
 )";
 
-std::string with_default(const variable& v) {
-    std::string text = fmt::format("{} ({}", v.meaning, v.allowed);
-    if (!v.fallback.empty()) text += fmt::format("; default: {}", v.fallback);
-    return text + ")";
-}
-
 }  // namespace
 
 std::string drop_in_page() {
     std::string text =
         fmt::format(".TH LIBTERRACE\\-PMPI 7 \"\" \"Terrace {}\" \"Terrace\"\n{}", version(), name_to_description);
-    for (const variable& v : pmpi::drop_in_variables())
-        text += fmt::format(".TP\n.B {}\n{}\n", roff(std::string(v.name)), roff(with_default(v)));
+    for (const variable& v : pmpi::drop_in_variables()) {
+        const std::string usual = v.fallback.empty() ? "" : fmt::format("; default: {}", v.fallback);
+        text += fmt::format(".TP\n.B {}\n{}\n", roff(std::string(v.name)),
+                            roff(fmt::format("{} ({}{})", v.meaning, v.allowed, usual)));
+    }
     return text + files_to_end;
 }
 

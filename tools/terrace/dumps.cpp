@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <fstream>
-#include <map>
 #include <optional>
 #include <regex>
 #include <set>
@@ -85,19 +84,20 @@ std::vector<std::pair<int, int>> ends_of(const wait_graph& waits) {
     return ends;
 }
 
-std::string end_text(const std::vector<rank_dump>& dumps, int end, int waiting) {
+std::string end_text(const std::map<int, rank_dump>& dumps, int end, int waiting) {
     std::string text = fmt::format("{} of {} ranks wait for rank {} in the end", waiting, dumps.size(), end);
-    const auto own = std::find_if(dumps.begin(), dumps.end(), [&](const rank_dump& d) { return d.rank == end; });
-    if (own == dumps.end())
+    const auto found = dumps.find(end);
+    if (found == dumps.end())
         return text +
                ", which has written no dump: it makes no call, is stopped, or has died. Look at its own output.\n";
-    text += fmt::format(" ({}, process {}), which waits for nobody", own->host, own->pid);
-    return text + (own->last.empty() ? ".\n" : fmt::format("; last it {}.\n", own->last));
+    const rank_dump& own = found->second;
+    text += fmt::format(" ({}, process {}), which waits for nobody", own.host, own.pid);
+    return text + (own.last.empty() ? ".\n" : fmt::format("; last it {}.\n", own.last));
 }
 
 }  // namespace
 
-std::vector<rank_dump> read_dumps(const fs::path& directory) {
+std::map<int, rank_dump> read_dumps(const fs::path& directory) {
     std::map<int, rank_dump> by_rank;
     std::error_code none;
     for (const auto& entry : fs::directory_iterator(directory, none)) {
@@ -110,16 +110,14 @@ std::vector<rank_dump> read_dumps(const fs::path& directory) {
         throw input_error(directory.string(), 0, 0,
                           "has no dumps (*.RANK.json); set TERRACE_DUMP=DIRECTORY/NAME for all ranks, wait for the "
                           "deadline or send them SIGUSR1");
-    std::vector<rank_dump> all;
-    for (auto& [rank, d] : by_rank) all.push_back(std::move(d));
-    return all;
+    return by_rank;
 }
 
-std::string verdict_of(const std::vector<rank_dump>& dumps) {
+std::string verdict_of(const std::map<int, rank_dump>& dumps) {
     wait_graph waits;
     double last = 0;
-    for (const rank_dump& d : dumps) {
-        waits[d.rank] = ranks_in(d.waits);
+    for (const auto& [rank, d] : dumps) {
+        waits[rank] = ranks_in(d.waits);
         last = std::max(last, d.time_us);
     }
     std::string text;
@@ -127,9 +125,9 @@ std::string verdict_of(const std::vector<rank_dump>& dumps) {
     for (const auto& [end, waiting] : ends) text += end_text(dumps, end, waiting);
     if (ends.empty())
         text += "every rank waits for another one, in a circle: do all make the same calls in one order?\n";
-    for (const rank_dump& d : dumps) {
-        const std::set<int>& whom = waits[d.rank];
-        text += fmt::format("\nrank {} on {}, process {}: ", d.rank, d.host, d.pid);
+    for (const auto& [rank, d] : dumps) {
+        const std::set<int>& whom = waits[rank];
+        text += fmt::format("\nrank {} on {}, process {}: ", rank, d.host, d.pid);
         text += whom.empty()
                     ? std::string("waits for nobody\n")
                     : fmt::format("waits for {} {}\n", whom.size() == 1 ? "rank" : "ranks", fmt::join(whom, ", "));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -18,12 +19,12 @@ struct rank_dump {
     double last_us = 0;              ///< when that was
 };
 
-/// Reads all dumps in a directory, by ascending rank: of each rank the latest. @throws input_error where there is none,
-/// or one is damaged
-std::vector<rank_dump> read_dumps(const std::filesystem::path& directory);
+/// Reads all dumps in a directory, by rank: of each the latest. @throws input_error where there is none, or one is
+/// damaged
+std::map<int, rank_dump> read_dumps(const std::filesystem::path& directory);
 
 /// Returns a few lines of text: the ranks that each rank waits for, the rank at the end of all these waits, and the
 /// last instruction of that rank.
-std::string verdict_of(const std::vector<rank_dump>& dumps);
+std::string verdict_of(const std::map<int, rank_dump>& dumps);
 
 }  // namespace terrace::detail

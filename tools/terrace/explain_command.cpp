@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <string>
-#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -75,10 +73,9 @@ std::string program_listing(const schedule& s) {
     return rows.text();
 }
 
-constexpr std::size_t shown_candidates = 10;
-
 void print_candidates(const plan_data& plan, collective what, const rule& chosen, const rule& at_size,
                       std::int64_t bytes) {
+    constexpr std::size_t shown_candidates = 10;
     const std::vector<ranked> all = rank_candidates(plan.machine, bytes, what);
     table rows(">>>><<<");
     rows.add({"", "#", "predicted", "of limit", "lanes", "origin", "stages"});
@@ -103,10 +100,9 @@ void print_candidates(const plan_data& plan, collective what, const rule& chosen
 void print_stages(const plan_data& plan, collective what, const rule& chosen, const prediction& p) {
     table rows("<>>");
     rows.add({"stage", "time", "start-ups in it"});
-    for (std::size_t s = 0; s < chosen.stages.size(); ++s) {
+    for (std::size_t s = 0; s < chosen.stages.size(); ++s)
         rows.add({stage_text(plan.machine, chosen.stages[s]), format_duration(p.stages[s].time),
                   format_duration(p.stages[s].latency)});
-    }
     const int orders = routes_of(plan.machine, chosen.stages).count();
     say("stages{} of one {}{}\n{}\n", what == collective::allreduce ? ", up and down," : "",
         chosen.chunk == 0 ? "message" : fmt::format("chunk of {}", format_bytes(chosen.chunk)),
@@ -136,8 +132,7 @@ void print_links(const plan_data& plan, const prediction& p) {
 std::string bottleneck(const plan_data& plan, const rule& chosen, const prediction& p) {
     double startups = 0, sum = 0;
     for (const stage_cost& s : p.stages) startups += s.latency, sum += s.time;
-    const auto link = std::max_element(p.links.begin(), p.links.end(),
-                                       [](const link_cost& a, const link_cost& b) { return a.time < b.time; });
+    const auto link = std::ranges::max_element(p.links, {}, &link_cost::time);
     if (p.time <= 0) return "nothing to do";
     if (link->time >= 0.5 * p.time || (link->time > p.cpu_time && link->time > startups))
         return "the " + link_rows(plan.machine).text(link->row);

@@ -1,7 +1,6 @@
 #include "tools/terrace/commands.hpp"
 
 #include <algorithm>
-#include <filesystem>
 
 #include <fmt/format.h>
 

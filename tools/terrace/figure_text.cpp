@@ -122,11 +122,8 @@ std::string corrections_text(const hierarchy& before, const corrected_machine& c
     text += rows.text();
     for (const auto& [why, figures] : left)
         text += fmt::format("profile: left, since {}:\n  {}\n", reason_of(why), names_of(before, figures));
-    const auto add_unused = [&](std::string_view what, int number) {
-        if (number > 0) text += fmt::format("profile: {}: {}\n", what, number);
-    };
-    add_unused("sizes not used, as they depend on what is left", c.unknown);
-    add_unused("profiles not used, of machines of other shapes", c.others);
+    if (c.unknown > 0) text += fmt::format("profile: sizes not used, as they depend on what is left: {}\n", c.unknown);
+    if (c.others > 0) text += fmt::format("profile: profiles not used, of machines of other shapes: {}\n", c.others);
     return text;
 }
 

@@ -1,10 +1,7 @@
 #include "tools/terrace/commands.hpp"
 
 #include <array>
-#include <filesystem>
 #include <span>
-#include <string>
-#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

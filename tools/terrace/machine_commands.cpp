@@ -1,4 +1,3 @@
-#include <string>
 #include <vector>
 
 #include "tools/common/output_file.hpp"

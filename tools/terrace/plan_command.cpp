@@ -2,32 +2,23 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
-#include <cstdio>
-#include <filesystem>
 #include <map>
 #include <mutex>
-#include <optional>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <terrace/error.hpp>
 
-#include "base/document.hpp"
 #include "base/quiet_task.hpp"
 #include "base/units.hpp"
-#include "plan/plan_data.hpp"
 #include "plan/plan_yaml.hpp"
 #include "plan/profile.hpp"
 #include "planner/corrections.hpp"
 #include "planner/kept_rules.hpp"
 #include "planner/planner.hpp"
 #include "schedule/group_proof.hpp"
-#include "tools/common/machine.hpp"
 #include "tools/common/output.hpp"
 #include "tools/common/output_file.hpp"
 #include "tools/common/table.hpp"
@@ -179,14 +170,6 @@ void print_others(const plan_data& plan) {
     say("the others, by the size of the vector (of all blocks together)\n{}\n", rows.text());
 }
 
-void print_summary(const plan_data& plan) {
-    say("{}: {} ({})\n{}\n", plan.name, ranks_text(plan.machine), shape_text(plan.machine.shape),
-        rates_text(plan.machine));
-    print_allreduce(plan);
-    print_others(plan);
-    say("verified: {}\n", plan.verified);
-}
-
 // Files have limits that machines are within.
 void expect_readable(const plan_data& plan, const std::string& source, const std::string& file) {
     try {
@@ -260,7 +243,11 @@ int plan_command::run() const {
     expect_readable(plan, machine.source, file);
     write_output(file, plan.text);
     if (is_printed(file)) return 0;
-    print_summary(plan);
+    say("{}: {} ({})\n{}\n", plan.name, ranks_text(plan.machine), shape_text(plan.machine.shape),
+        rates_text(plan.machine));
+    print_allreduce(plan);
+    print_others(plan);
+    say("verified: {}\n", plan.verified);
     say_text(learned);
     say_text(sensitivity ? sensitivity_text(plan) : most_sensitive_text(plan));
     for (const std::string& warning : t.warnings) say("warning: {}\n", warning);

@@ -1,6 +1,5 @@
 #include <cstdint>
 #include <span>
-#include <string>
 
 #include <fmt/format.h>
 

@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <functional>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
-#include <terrace/error.hpp>
-
 #include "base/index.hpp"
-#include "base/units.hpp"
 #include "plan/plan_yaml.hpp"
 #include "plan/routes.hpp"
 #include "schedule/call_schedule.hpp"
@@ -17,6 +15,7 @@
 #include "schedule/machine_schedules.hpp"
 #include "schedule/stage_groups.hpp"
 #include "schedule/verify.hpp"
+#include "tools/terrace/summary.hpp"
 
 namespace terrace::detail {
 
@@ -26,23 +25,10 @@ constexpr int element = 4;  // bytes: float32
 
 const rule& rule_of(const plan_data& plan, const claim& c) { return plan.rules.at(c.what)[c.rule]; }
 
-collective_call call_of(const plan_data& plan, collective what, std::int64_t count, int root) {
-    collective_call call = equal_call(plan.machine.ranks(), what, count, element);
-    call.root = root;
-    return call;
-}
-
 call_layout lay_out(const plan_data& plan, const claim& c) {
-    return {plan.machine, rule_of(plan, c).stages, call_of(plan, c.what, c.count, c.root)};
-}
-
-// Elements (of a block) of the smallest and the largest message a rule is for; of the size it was made for, where it
-// has no bound.
-std::vector<std::int64_t> bounds(const std::vector<rule>& rules, std::size_t r, int blocks) {
-    std::vector<std::int64_t> counts;
-    if (r > 0) counts.push_back(rules[r - 1].up_to / element / blocks + 1);
-    counts.push_back(rules[r].at / element / blocks);
-    return counts;
+    collective_call call = equal_call(plan.machine.ranks(), c.what, c.count, element);
+    call.root = c.root;
+    return {plan.machine, rule_of(plan, c).stages, std::move(call)};
 }
 
 void add_claims(const plan_data& plan, collective what, int root, std::optional<std::int64_t> count,
@@ -65,7 +51,9 @@ void add_claims(const plan_data& plan, collective what, int root, std::optional<
             continue;
         }
         for (const int message : {0, 1, ranks - 1, ranks, 2 * ranks + 3}) add(message);
-        for (const std::int64_t message : bounds(rules, r, blocks)) add(message);
+        // The smallest and the largest message that the rule is for; the size it was made for, where it has no bound.
+        if (r > 0) add(rules[r - 1].up_to / element / blocks + 1);
+        add(rules[r].at / element / blocks);
     }
 }
 
@@ -107,7 +95,7 @@ std::int64_t work_of(const plan_data& plan, const claim& c) {
     for (int l = 0; l < shape.depth(); ++l) {
         const algorithm& by = *find_algorithm(stages[at(l)]);
         const mode how = stages[at(l)].how;
-        const int size = *std::max_element(shape.children()[at(l)].begin(), shape.children()[at(l)].end());
+        const int size = std::ranges::max(shape.children()[at(l)]);
         const std::int64_t groups = holders * (l < ways.common ? 1 : ways.count());
         if (row_of(c.what).up) work += groups * instructions_of(by, by.up(how), size);
         if (row_of(c.what).down) work += groups * instructions_of(by, by.down(how), size);
@@ -147,7 +135,7 @@ std::optional<std::string> prove(const plan_data& plan, const claim& c) {
 std::string describe(const plan_data& plan, const claim& c) {
     const rule& r = rule_of(plan, c);
     return fmt::format("{} rule {} (up to {}), {} elements, from {}{}", to_string(c.what), c.rule + 1,
-                       r.up_to == rule::no_bound ? "max" : format_bytes(r.up_to), c.count, c.reason,
+                       bound_text(r.up_to), c.count, c.reason,
                        row_of(c.what).has_root() ? fmt::format(", root {}", c.root) : "");
 }
 

@@ -1,8 +1,7 @@
 #include "tools/terrace/commands.hpp"
 
 #include <algorithm>
-#include <optional>
-#include <string>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -24,8 +23,6 @@ namespace terrace::detail {
 
 namespace {
 
-constexpr std::size_t most_results = std::size_t{64} << 20;  // [bytes] of one file
-
 using json = nlohmann::ordered_json;
 
 json parsed(const std::filesystem::path& file, const std::string& text) {
@@ -34,11 +31,6 @@ json parsed(const std::filesystem::path& file, const std::string& text) {
     } catch (const json::exception& e) {
         throw input_error(file.string(), 0, 0, fmt::format("is no JSON: {}", e.what()));
     }
-}
-
-bool is_json(const std::string& text) {
-    const std::string_view start = without_leading_blanks(text);
-    return start.starts_with('{') || start.starts_with('[');
 }
 
 // Inside <script> no "</" may stand: JSON may write the stroke with a backslash before it.
@@ -62,8 +54,6 @@ std::string page_of_parts(const json& parts) {
         version(), in_markup(title), report_css, report_html, inside_script(parts.dump()), report_js);
 }
 
-constexpr std::size_t most_ranks = 20;  // in the table
-
 // Returns what the statistics in a directory say of who is late, as facts and tables for results_part.
 // @throws input_error
 json lateness_json(const std::filesystem::path& directory) {
@@ -71,17 +61,15 @@ json lateness_json(const std::filesystem::path& directory) {
     const lateness found = lateness_of(files);
     json ranks = json::array(), hosts = json::array(), stages = json::array(), parts = json::array(),
          calls = json::array();
-    for (const auto& [rank, r] : found.ranks)
-        ranks.push_back({{"rank", rank},
-                         {"host", r.host},
-                         {"held_up_seconds", r.held_up},
-                         {"steady_seconds", r.steady},
-                         {"waited_seconds", r.waited}});
-    for (const auto& [host, h] : found.hosts)
-        hosts.push_back({{"host", host},
-                         {"held_up_seconds", h.held_up},
-                         {"steady_seconds", h.steady},
-                         {"waited_seconds", h.waited}});
+    const auto add = [](json& rows, json row, const rank_lateness& r) {
+        row["held_up_seconds"] = r.held_up;
+        row["steady_seconds"] = r.steady;
+        row["waited_seconds"] = r.waited;
+        rows.push_back(std::move(row));
+    };
+    for (const auto& [rank, r] : found.ranks) add(ranks, {{"rank", rank}, {"host", r.host}}, r);
+    for (const auto& [host, h] : found.hosts) add(hosts, {{"host", host}}, h);
+    constexpr std::size_t most_ranks = 20;  // in the table
     const auto worst_first = [](json& rows) {
         std::stable_sort(rows.begin(), rows.end(),
                          [](const json& a, const json& b) { return a["steady_seconds"] > b["steady_seconds"]; });
@@ -114,6 +102,7 @@ json lateness_json(const std::filesystem::path& directory) {
 }  // namespace
 
 int report_command::run() const {
+    constexpr std::size_t most_results = std::size_t{64} << 20;  // [bytes] of one file
     std::vector<plan_data> plans;
     std::vector<std::optional<json>> results;  // by file; of a plan nothing
     for (const std::filesystem::path& file : files) {
@@ -123,7 +112,9 @@ int report_command::run() const {
         }
         expect_replaceable(output, {file}, force);
         const std::string text = read_text(file, most_results);
-        results.push_back(is_json(text) ? std::optional(parsed(file, text)) : std::nullopt);
+        const std::string_view start = without_leading_blanks(text);
+        const bool is_json = start.starts_with('{') || start.starts_with('[');
+        results.push_back(is_json ? std::optional(parsed(file, text)) : std::nullopt);
         if (results.back()) continue;
         if (output.empty())
             throw usage_error(fmt::format("{} is a plan, which is shown as a page: -o report.html", file.string()));

@@ -38,11 +38,6 @@ fs::path found_on_path(const std::string& name) {
     return {};
 }
 
-std::string contents(const fs::path& file) {
-    std::ifstream in(file, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-}
-
 // By the libraries that a program's file names; empty: none or several.
 std::string mpi_named_in(std::string_view file) {
     std::string found;
@@ -62,7 +57,8 @@ const known_mpi& mpi_of(const std::string& mpi, const std::string& program) {
     if (name.empty()) {
         const fs::path file = found_on_path(program);
         if (file.empty()) throw usage_error(fmt::format("run: {} is no program that can be found", program));
-        name = mpi_named_in(contents(file));
+        std::ifstream in(file, std::ios::binary);
+        name = mpi_named_in(std::string(std::istreambuf_iterator<char>(in), {}));
     }
     if (!name.empty()) return mpi_called(name);
     throw usage_error(fmt::format(

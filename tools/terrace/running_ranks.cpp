@@ -1,6 +1,5 @@
 #include "tools/terrace/running_ranks.hpp"
 
-#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -11,6 +10,7 @@
 
 #include "base/index.hpp"
 #include "base/text_parts.hpp"
+#include "base/variables.hpp"
 #include "tools/terrace/exports/formats.hpp"
 
 namespace terrace::detail {
@@ -18,38 +18,21 @@ namespace terrace::detail {
 namespace {
 
 namespace fs = std::filesystem;
-using environment = std::map<std::string, std::string>;
+using environment = std::vector<std::string>;  // "NAME=value"
 
-// A process's variables when it started; empty if they cannot be read.
+// A process's variables when it started; none if they cannot be read.
 environment environment_of(const fs::path& process) {
     std::ifstream in(process / "environ", std::ios::binary);
     const std::string text{std::istreambuf_iterator<char>(in), {}};
-    environment all;
-    for (std::size_t begin = 0; begin < text.size();) {
-        const std::size_t end = std::min(text.find('\0', begin), text.size());
-        const std::string_view entry(text.data() + begin, end - begin);
-        if (const std::size_t equals = entry.find('='); equals != entry.npos)
-            all.emplace(entry.substr(0, equals), entry.substr(equals + 1));
-        begin = end + 1;
-    }
-    return all;
-}
-
-std::optional<int> number(const environment& all, const char* name) {
-    const auto found = all.find(name);
-    return found == all.end() ? std::nullopt : as_number<int>(found->second);
-}
-
-std::string word(const environment& all, const char* name) {
-    const auto found = all.find(name);
-    return found == all.end() ? "" : found->second;
+    const std::vector<std::string_view> entries = split_at('\0', text);
+    return {entries.begin(), entries.end()};
 }
 
 // One interface by its name; several, a subnet and none leave the choice to MPI.
 std::string one_nic(const environment& all) {
     for (const char* name : {"OMPI_MCA_btl_tcp_if_include", "UCX_NET_DEVICES"}) {
-        std::string nic = word(all, name);
-        if (!nic.empty() && nic != "all" && nic.find_first_of(",/") == nic.npos) return nic;
+        const std::string_view nic = value_in(all, name);
+        if (!nic.empty() && nic != "all" && nic.find_first_of(",/") == nic.npos) return std::string(nic);
     }
     return "";
 }
@@ -68,9 +51,10 @@ constexpr rank_variables told_by_launchers[]{
 // MPI, a rank that names no NIC may have found its own: Terrace over UCX does.
 std::optional<running_rank> rank_of(const environment& all, int size_of_job) {
     for (const rank_variables& by : told_by_launchers) {
-        const auto rank = number(all, by.rank), local = number(all, by.local_rank);
-        if (!rank || !local || number(all, by.size) != size_of_job) continue;
-        running_rank found{word(all, by.job), *rank, *local, one_nic(all)};
+        const auto number = [&](const char* name) { return as_number<int>(value_in(all, name)); };
+        const auto rank = number(by.rank), local = number(by.local_rank);
+        if (!rank || !local || number(by.size) != size_of_job) continue;
+        running_rank found{std::string(value_in(all, by.job)), *rank, *local, one_nic(all)};
         if (found.nic.empty() && !by.of_mpi) return {};
         return found;
     }

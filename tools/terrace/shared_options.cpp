@@ -1,6 +1,4 @@
-#include <filesystem>
 #include <fstream>
-#include <string>
 #include <system_error>
 #include <vector>
 
@@ -19,28 +17,15 @@ namespace terrace::detail {
 
 namespace {
 
-std::string no_rank_unit(const std::string& text) {
-    return parse_rank_unit(text) ? "" : fmt::format("\"{}\" is none of {}", text, rank_unit_names());
-}
-
-std::vector<std::string> collective_names() {
-    std::vector<std::string> names;
-    for (const collective c : all_collectives) names.emplace_back(to_string(c));
-    return names;
-}
-
-// Cluster files and plans are both YAML, and early on say which. Read as the other, either would only lack a key.
-CLI::Validator no_file_with(const std::string& key, const std::string& advice) {
-    return CLI::Validator(
-        [key = "\n" + key + ":", advice](const std::string& file) {
-            std::string text = "\n";
-            if (std::error_code ignored; std::filesystem::is_regular_file(file, ignored)) {
-                text.resize(4096);
-                std::ifstream(file).read(&text[1], 4095);
-            }
-            return text.find(key) == text.npos ? "" : fmt::format(fmt::runtime(advice), file);
-        },
-        "");
+// Cluster files and plans are both YAML, and early on say which. Read as a cluster file, a plan would only lack a key.
+std::string no_plan(const std::string& file) {
+    std::string text = "\n";
+    if (std::error_code ignored; std::filesystem::is_regular_file(file, ignored)) {
+        text.resize(4096);
+        std::ifstream(file).read(&text[1], 4095);
+    }
+    if (text.find("\nterrace_plan:") == text.npos) return "";
+    return fmt::format("{0} is a plan already; to see what it does: terrace explain {0}", file);
 }
 
 }  // namespace
@@ -59,7 +44,7 @@ void add_machine_options(CLI::App& command, machine_options& o) {
     command
         .add_option("MACHINE", o.source, fmt::format("{}; - reads a file from standard input", format_descriptions()))
         ->required()
-        ->check(no_file_with("terrace_plan", "{0} is a plan already; to see what it does: terrace explain {0}"));
+        ->check(no_plan);
     add_ranks_option(command, o.ranks, ", where one node is described");
     command.add_option("--gpu-fabric", o.gpu_fabric,
                        "what links all GPUs of a node directly, where its file does not say: nvlink:300GB/s (xgmi, "
@@ -88,7 +73,9 @@ void add_ranks_option(CLI::App& command, std::string& ranks, const std::string& 
         .add_option(
             "--ranks", ranks,
             fmt::format("what a rank is{}: {} (default: gpus if there are any, else cores)", when, rank_unit_names()))
-        ->check(no_rank_unit);
+        ->check([](const std::string& text) {
+            return parse_rank_unit(text) ? "" : fmt::format("\"{}\" is none of {}", text, rank_unit_names());
+        });
 }
 
 void add_plan_option(CLI::App& command, std::filesystem::path& file) {
@@ -96,10 +83,12 @@ void add_plan_option(CLI::App& command, std::filesystem::path& file) {
 }
 
 void add_call_options(CLI::App& command, call_options& o) {
+    std::vector<std::string> collectives;
+    for (const collective c : all_collectives) collectives.emplace_back(to_string(c));
     command.add_option("--bytes", o.bytes, "message size, that of all blocks together; K M G T are binary")
         ->capture_default_str();
     command.add_option("--collective", o.collective, "which collective")
-        ->transform(CLI::IsMember(collective_names(), [](const std::string& word) { return plain_letters(word); }))
+        ->transform(CLI::IsMember(collectives, [](const std::string& word) { return plain_letters(word); }))
         ->capture_default_str();
 }
 

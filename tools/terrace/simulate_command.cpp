@@ -11,7 +11,6 @@
 
 #include <terrace/error.hpp>
 
-#include "base/document.hpp"
 #include "base/units.hpp"
 #include "machine/link_rows.hpp"
 #include "planner/planner.hpp"
@@ -43,8 +42,6 @@ void print_times(const simulation& s, double closed_form, double limit) {
 void print_links(const hierarchy& machine, const simulation& s) {
     table rows("<>>>>>>");
     rows.add({"links into", "links", "rate", "bytes", "busy: most", "average", "least"});
-    const auto most = [](const std::vector<double>& of) { return *std::max_element(of.begin(), of.end()); };
-    const auto least = [](const std::vector<double>& of) { return *std::min_element(of.begin(), of.end()); };
     const auto mean = [](const std::vector<double>& of) {
         return std::accumulate(of.begin(), of.end(), 0.0) / static_cast<double>(of.size());
     };
@@ -59,11 +56,13 @@ void print_links(const hierarchy& machine, const simulation& s) {
         }
         rows.add({links.name(row), fmt::format("{}", busy.size() / 2), format_bandwidth(worst->rate),
                   fmt::format("{:.4g} MB", worst->bytes / 1e6),
-                  fmt::format("{} ({} {})", percent(most(busy), s.time), worst->inward ? "to" : "from", worst->child),
-                  percent(mean(busy), s.time), percent(least(busy), s.time)});
+                  fmt::format("{} ({} {})", percent(std::ranges::max(busy), s.time), worst->inward ? "to" : "from",
+                              worst->child),
+                  percent(mean(busy), s.time), percent(std::ranges::min(busy), s.time)});
     }
-    rows.add({"processors", fmt::format("{}", s.processors.size()), "", "", percent(most(s.processors), s.time),
-              percent(mean(s.processors), s.time), percent(least(s.processors), s.time)});
+    rows.add({"processors", fmt::format("{}", s.processors.size()), "", "",
+              percent(std::ranges::max(s.processors), s.time), percent(mean(s.processors), s.time),
+              percent(std::ranges::min(s.processors), s.time)});
     say("each direction of each link by itself; bytes are those of the busiest\n{}\n", rows.text());
 }
 
@@ -88,15 +87,13 @@ void print_stages(const hierarchy& machine, const rule& how, const simulation& s
 }
 
 const link_load& busiest_link(const simulation& s) {
-    return *std::max_element(s.links.begin(), s.links.end(), [](const link_load& a, const link_load& b) {
-        return a.bytes / a.rate < b.bytes / b.rate;
-    });
+    return *std::ranges::max_element(s.links, {}, [](const link_load& l) { return l.bytes / l.rate; });
 }
 
 std::string bottleneck(const hierarchy& machine, const simulation& s) {
     const link_load& worst = busiest_link(s);
     const double link = worst.bytes / worst.rate;
-    const double processor = *std::max_element(s.processors.begin(), s.processors.end());
+    const double processor = std::ranges::max(s.processors);
     if (std::max(link, processor) < s.time / 2) return "start-ups: nothing is busy half of the time";
     if (processor > link) return fmt::format("processors, busy {} of the time", percent(processor, s.time));
     return fmt::format("{}, busy {} of the time", link_rows(machine).text(worst.row), percent(link, s.time));
@@ -106,23 +103,22 @@ std::string bottleneck(const hierarchy& machine, const simulation& s) {
 std::string json_text(const plan_data& plan, const simulate_command& a, const rule& how, const simulation& s,
                       const prediction& p) {
     const link_load& worst = busiest_link(s);
-    const nlohmann::ordered_json made{
-        {"name", plan.name},
-        {"ranks", plan.machine.ranks()},
-        {"collective", a.call.collective},
-        {"bytes", a.call.size()},
-        {"shape", describe(plan.machine, how.stages)},
-        {"lanes", s.lanes},
-        {"chunks", s.chunks.chunks},
-        {"messages", s.messages},
-        {"simulated_s", s.time},
-        {"closed_form_s", p.time},
-        {"limit_s", limit(plan.machine, a.call.size(), a.call.what())},
-        {"busiest_link",
-         {{"level", link_rows(plan.machine).name(worst.row)},
-          {"bytes", worst.bytes},
-          {"bandwidth_bytes_per_s", worst.rate}}},
-        {"busiest_processor_s", *std::max_element(s.processors.begin(), s.processors.end())}};
+    const nlohmann::ordered_json made{{"name", plan.name},
+                                      {"ranks", plan.machine.ranks()},
+                                      {"collective", a.call.collective},
+                                      {"bytes", a.call.size()},
+                                      {"shape", describe(plan.machine, how.stages)},
+                                      {"lanes", s.lanes},
+                                      {"chunks", s.chunks.chunks},
+                                      {"messages", s.messages},
+                                      {"simulated_s", s.time},
+                                      {"closed_form_s", p.time},
+                                      {"limit_s", limit(plan.machine, a.call.size(), a.call.what())},
+                                      {"busiest_link",
+                                       {{"level", link_rows(plan.machine).name(worst.row)},
+                                        {"bytes", worst.bytes},
+                                        {"bandwidth_bytes_per_s", worst.rate}}},
+                                      {"busiest_processor_s", std::ranges::max(s.processors)}};
     return made.dump(2) + "\n";
 }
 

@@ -1,7 +1,6 @@
 #include "tools/terrace/summary.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "base/units.hpp"
 #include "machine/hierarchy_yaml.hpp"

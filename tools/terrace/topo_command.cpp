@@ -1,6 +1,5 @@
 #include "tools/terrace/commands.hpp"
 
-#include "tools/common/machine.hpp"
 #include "tools/common/output.hpp"
 #include "topology/describe.hpp"
 #include "topology/formats/cluster.hpp"

@@ -16,30 +16,21 @@ namespace terrace::detail {
 
 namespace {
 
-constexpr std::size_t most_spans = 100'000;
-
 std::string span_name(const hierarchy& machine, const rule& how, const stage_span& s) {
-    return fmt::format("{} {}", stage_text(machine, how.stages[static_cast<std::size_t>(s.stage)]),
-                       s.down ? "down" : "up");
-}
-
-// In how many orders parts of a vector go through the stages side by side.
-int routes_of(const simulation& s) {
-    int routes = 1;
-    for (const stage_span& span : s.spans) routes = std::max(routes, span.route);
-    return routes;
+    return fmt::format("{} {}", stage_text(machine, how.stages[at(s.stage)]), s.down ? "down" : "up");
 }
 
 }  // namespace
 
 std::vector<const link_load*> busiest_links(const hierarchy& machine, const simulation& s) {
-    std::vector<const link_load*> busiest(static_cast<std::size_t>(link_rows(machine).count()));
+    std::vector<const link_load*> busiest(at(link_rows(machine).count()));
     for (const link_load& l : s.links)
-        if (auto& most = busiest[static_cast<std::size_t>(l.row)]; most == nullptr || l.bytes > most->bytes) most = &l;
+        if (auto& most = busiest[at(l.row)]; most == nullptr || l.bytes > most->bytes) most = &l;
     return busiest;
 }
 
 int traced_ranks(const simulation& s) {
+    constexpr std::size_t most_spans = 100'000;
     const std::size_t ranks = s.processors.size();
     const std::size_t each = std::max<std::size_t>(1, s.spans.size() / ranks);
     return static_cast<int>(std::clamp<std::size_t>(most_spans / each, 1, ranks));
@@ -70,7 +61,9 @@ std::string chrome_trace(const hierarchy& machine, const rule& how, const simula
     }
     for (int r = 0; r < ranks; ++r) process(r + 1, fmt::format("rank {}", r));
     // Stages of one lane overlap, as segments pass from one to the next: each has a track of its own.
-    const int routes = routes_of(s), stages = static_cast<int>(how.stages.size());
+    int routes = 1;  // in how many orders parts of a vector go through the stages side by side
+    for (const stage_span& span : s.spans) routes = std::max(routes, span.route);
+    const int stages = static_cast<int>(how.stages.size());
     const auto track_of = [&](const stage_span& span) {
         return ((span.lane * stages + span.stage) * 2 + span.down) * routes + std::max(0, span.route - 1);
     };

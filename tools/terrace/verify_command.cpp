@@ -12,13 +12,6 @@
 
 namespace terrace::detail {
 
-namespace {
-
-// Instructions that are proved whole where nothing else is asked for: well under a minute.
-constexpr std::int64_t whole_budget = 4'000'000;
-
-}  // namespace
-
 int verify_command::prove_export(const export_format& format) const {
     if (count || whole)
         throw usage_error(fmt::format("terrace verify: --count and --whole are for plans, and {} is a file of {}",
@@ -70,6 +63,8 @@ int verify_command::run() const {
 }
 
 int verify_command::prove_rules(const plan_data& plan) const {
+    // Instructions that are proved whole where nothing else is asked for: well under a minute.
+    constexpr std::int64_t whole_budget = 4'000'000;
     const std::vector<claim> claims = claims_of(plan, count);
     progress line;
     std::int64_t spent = 0;

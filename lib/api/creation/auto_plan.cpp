@@ -11,7 +11,6 @@
 
 #include <terrace/error.hpp>
 
-#include "api/creation/placement.hpp"
 #include "api/creation/plan_cache.hpp"
 #include "base/hash.hpp"
 #include "base/hosts.hpp"

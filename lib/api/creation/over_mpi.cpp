@@ -1,7 +1,6 @@
 #include "api/creation/over_mpi.hpp"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -21,7 +20,7 @@ namespace {
 // MPI's handles differ between MPIs: nothing that takes one may be called before this has passed.
 void expect_one_mpi(const mpi_world& world, std::string_view running) {
     const std::string_view own = mpi_called(world.library).version;
-    if (std::none_of(std::begin(known_mpis), std::end(known_mpis), [&](const known_mpi& other) {
+    if (std::ranges::none_of(known_mpis, [&](const known_mpi& other) {
             return !own.empty() && !other.version.empty() && other.version != own &&
                    running.find(other.version) != running.npos;
         }))
@@ -29,7 +28,7 @@ void expect_one_mpi(const mpi_world& world, std::string_view running) {
     throw usage_error(
         fmt::format("mpi::create: the program was compiled with the mpi.h of {}, but runs with {}; compile "
                     "and link it with one mpicxx",
-                    name_of_mpi(world.library), running));
+                    mpi_called(world.library).name, running));
 }
 
 // No rank may wait for one that has no module.
@@ -39,13 +38,13 @@ const mpi_module& load_on_all(const mpi_world& world, const options& o) {
     std::string trouble = m.trouble;
     if (module != nullptr && module->function != world.function)
         trouble = fmt::format("{} is linked to another {} than the program; build Terrace with the program's", m.path,
-                              name_of_mpi(world.library));
+                              mpi_called(world.library).name);
     const bool all = world.on_all(world.comm, trouble.empty());
     if (!trouble.empty()) throw transport_error("mpi", "dlopen", module == nullptr ? 1 : 2, trouble);
     if (!all)
-        throw transport_error(
-            "mpi", "dlopen", 1,
-            fmt::format("another rank cannot load the module for {}; its error says why", name_of_mpi(world.library)));
+        throw transport_error("mpi", "dlopen", 1,
+                              fmt::format("another rank cannot load the module for {}; its error says why",
+                                          mpi_called(world.library).name));
     return *module;
 }
 
@@ -88,8 +87,7 @@ std::string error_lines(std::string_view program, std::vector<std::pair<int, std
     std::sort(said.begin(), said.end());
     std::vector<std::pair<std::string, std::vector<int>>> groups;
     for (const auto& [rank, what] : said) {
-        const auto same = [&text = what](const auto& g) { return g.first == text; };
-        auto group = std::find_if(groups.begin(), groups.end(), same);
+        auto group = std::ranges::find(groups, what, &decltype(groups)::value_type::first);
         if (group == groups.end()) group = groups.insert(group, {what, {}});
         group->second.push_back(rank);
     }

@@ -70,11 +70,9 @@ std::vector<int> places_of(const hierarchy& machine, std::span<const int> nodes,
     for (const int leader : nodes) ++sizes[leader];
     const std::vector<int> planned =
         hosts.empty() ? nodes_in_order(machine, sizes, apart) : nodes_by_name(machine, sizes, hosts);
-    std::vector<int> first{0};  // place of each of the plan's nodes
-    for (const int size : machine.node_sizes()) first.push_back(first.back() + size);
     std::map<int, int> next;  // free place, by lowest rank
     for (auto [node, i] = std::pair(sizes.begin(), std::size_t{0}); node != sizes.end(); ++node, ++i)
-        next.emplace(node->first, first[at(planned[i])]);
+        next.emplace(node->first, machine.shape.first_rank(machine.node_levels() - 1, planned[i]));
     std::vector<int> places;
     for (const int leader : nodes) places.push_back(next[leader]++);
     return places;

@@ -1,9 +1,7 @@
 #include "api/creation/plan_cache.hpp"
 
 #include <algorithm>
-#include <optional>
 #include <system_error>
-#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -33,8 +31,6 @@ std::string key_text(hierarchy machine) {
 
 // Nothing where the file is missing, broken, or of another machine with an equal hash.
 std::optional<plan_data> read_kept(const fs::path& file, const std::string& key) {
-    std::error_code missing;
-    if (!fs::exists(file, missing)) return {};
     try {
         plan_data plan = read_plan(file);
         if (key_text(plan.machine) == key) return plan;
@@ -51,8 +47,6 @@ plan_data renamed(plan_data kept, const std::string& name, const hierarchy& mach
 }
 
 }  // namespace
-
-plan_cache::plan_cache(fs::path directory, std::size_t most) : directory_(std::move(directory)), most_(most) {}
 
 plan_data plan_cache::find_or_make(const std::string& name, const hierarchy& machine,
                                    const std::function<plan_data()>& make,

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "plan/plan_data.hpp"
 
@@ -19,7 +20,8 @@ namespace terrace::detail {
 class plan_cache {
 public:
     /// @param most plans that are kept: of more, those whose last use is longest ago are removed
-    explicit plan_cache(std::filesystem::path directory, std::size_t most = 64);
+    explicit plan_cache(std::filesystem::path directory, std::size_t most = 64)
+        : directory_(std::move(directory)), most_(most) {}
 
     /// Returns the kept plan for the machine, or else what `make` returns, which is then kept.
     /// @param warn receives why a plan could not be kept

@@ -92,8 +92,7 @@ bool may_use_tcp(const std::vector<std::string>& environment) {
 // The interfaces at which UCX listens, where the plan's nodes meet over Ethernet; otherwise none: where it likes to.
 std::string devices_for(const planned_ranks& with, const options& o) {
     const hierarchy& machine = data_of(with.by).machine;
-    const bool infiniband = std::any_of(machine.levels.begin(), machine.levels.end(),
-                                        [](const level& l) { return l.medium == fabric::infiniband; });
+    const bool infiniband = std::ranges::count(machine.levels, fabric::infiniband, &level::medium) > 0;
     const std::vector<network_interface> in_use = used(with.net.interfaces);
     if (infiniband && !in_use.empty() && in_use.front().is != network_interface::kind::loopback) return "";
     const int rank = with.net.ranks.rank();
@@ -165,11 +164,12 @@ store store_of(const options& o) {
     return file_store(o.bootstrap.substr(ucx::in_directory.size()), o.rank, o.size);
 }
 
-communicator create_generation(const generation_setting& s, const options& o, kept_plans& kept) {
-    const auto look = std::make_shared<const wait_hook>(s.look);
-    const auto boot = std::make_shared<store_bootstrap>(s.in, ucx::callers_store, s.timeout, *look);
-    team all(boot, s.in.rank, s.in.size);
-    all.while_waiting(look);
+communicator create_generation(const store& in, std::chrono::duration<double> timeout,
+                               const std::function<void()>& look, const options& o, kept_plans& kept) {
+    const auto hook = std::make_shared<const wait_hook>(look);
+    const auto boot = std::make_shared<store_bootstrap>(in, ucx::callers_store, timeout, *hook);
+    team all(boot, in.rank, in.size);
+    all.while_waiting(hook);
     communicator made = ucx::create_by(std::move(all), o, nullptr, &kept);
     boot->set_timeout(o.timeout);
     return made;

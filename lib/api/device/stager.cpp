@@ -128,12 +128,6 @@ void stager::copy_out(const work& w, std::int64_t chunk) {
     check(gpu_.record(s.left, out_), "cudaEventRecord");
 }
 
-bool stager::done(gpu_event event) const {
-    bool is = false;
-    check(gpu_.event_done(event, &is), "cudaEventQuery");
-    return is;
-}
-
 // Requests wait when they go; copies are short.
 void stager::settle() noexcept {
     for (slot& s : slots_) s.under_way = {};

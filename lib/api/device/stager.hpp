@@ -47,7 +47,11 @@ private:
     void begin(const work& w, std::int64_t chunk);
     void copy_out(const work& w, std::int64_t chunk);
     slot& slot_of(std::int64_t chunk) noexcept { return slots_[static_cast<std::size_t>(chunk % slots)]; }
-    bool done(gpu_event event) const;
+    bool done(gpu_event event) const {
+        bool is = false;
+        check(gpu_.event_done(event, &is), "cudaEventQuery");
+        return is;
+    }
     void settle() noexcept;
     void release() noexcept;
     void check(int code, const char* what) const;

@@ -40,12 +40,6 @@ constexpr const char* given_up_text = "given up";
 // The members have given up the generation that this process joins.
 struct given_up {};
 
-std::uint64_t new_token() {
-    std::uint64_t token = random_number();
-    while (token <= leaves) token = random_number();
-    return token;
-}
-
 template <class Done>
 bool comes_true(std::chrono::duration<double> limit, Done done) {
     const auto begin = clock::now();
@@ -58,10 +52,7 @@ bool comes_true(std::chrono::duration<double> limit, Done done) {
 
 // An invitation as it is in the store.
 std::string text_of(const elastic_invitation& i) {
-    packed text;
-    text.add(i.name);
-    text.add(std::to_string(i.to.generation));
-    text.add(std::to_string(i.to.iterations));
+    packed text{i.name, std::to_string(i.to.generation), std::to_string(i.to.iterations)};
     for (const int n : i.to.numbers) text.add(std::to_string(n));
     return text.bytes();
 }
@@ -97,7 +88,7 @@ elastic_core::elastic_core(store in, int founders, options o) : in_(std::move(in
     for (int n = 0; n < founders; ++n) now_.numbers.push_back(n);
     store all = in_;
     all.size = founders;
-    comm_.emplace(create_generation({std::move(all), options_.timeout, nullptr}, options_, plans_));
+    comm_.emplace(create_generation(all, options_.timeout, nullptr, options_, plans_));
 }
 
 void elastic_core::expect_usable() const {
@@ -116,11 +107,9 @@ communicator& elastic_core::comm() {
     throw usage_error("this process has left the elastic job");
 }
 
-communicator elastic_core::create(const elastic_invitation& next, std::function<void()> look) {
-    const auto own = std::find(next.to.numbers.begin(), next.to.numbers.end(), in_.rank) - next.to.numbers.begin();
-    return create_generation({part_of(in_, next.name, static_cast<int>(own), static_cast<int>(next.to.numbers.size())),
-                              patience(), std::move(look)},
-                             options_, plans_);
+communicator elastic_core::create(const elastic_invitation& next, const std::function<void()>& look) {
+    const int own = position_of(in_.rank, next.to.numbers), size = static_cast<int>(next.to.numbers.size());
+    return create_generation(part_of(in_, next.name, own, size), patience(), look, options_, plans_);
 }
 
 // All members have the results of an iteration once one of them has ended it, since each has made its last call.
@@ -144,13 +133,13 @@ bool elastic_core::iterate(const std::function<void(communicator&)>& work) {
 void elastic_core::end_iteration() {
     std::vector<std::uint64_t> says(at(in_.size), stays);
     if (leaving_) says[at(in_.rank)] = leaves;
-    if (comm_->rank() == 0) requests_.look(now_.numbers, says);
+    if (comm_->rank() == 0) look_for_requests(says);
     comm_->allreduce(says, reduce_op::max);
     ++now_.iterations;
     for (int n = 0; n < in_.size; ++n) {
         const std::uint64_t said = says[at(n)];
         if (said == leaves) due_.leave.insert(n);
-        if (said > leaves && !requests_.is_refused(said)) due_.join.emplace(n, said);
+        if (said > leaves && !requests_.refused.contains(said)) due_.join.emplace(n, said);
     }
 }
 
@@ -168,7 +157,7 @@ void elastic_core::change() {
     });
     if (!due.join.empty()) in_.put(outcome_of(next.name), all ? "made" : given_up_text);
     if (!all) {
-        for (const auto& [number, token] : due.join) requests_.refuse(token);
+        for (const auto& [number, token] : due.join) requests_.refused.insert(token);
         return;
     }
     comm_.reset();
@@ -225,7 +214,8 @@ elastic_core::elastic_core(store in, options o) : in_(std::move(in)), options_(s
     expect_usable();
     const auto begin = clock::now();
     while (!comm_) {
-        const std::uint64_t token = new_token();
+        std::uint64_t token = random_number();
+        while (token <= leaves) token = random_number();
         const std::chrono::duration<double> left = options_.timeout - (clock::now() - begin);
         const std::optional<elastic_invitation> i = await_invitation(token, left);
         if (!i)
@@ -282,17 +272,17 @@ bool elastic_core::accept(const elastic_invitation& i) {
     return true;
 }
 
-void join_requests::look(const std::vector<int>& members, std::vector<std::uint64_t>& says) {
-    if (clock::now() < next_look_) return;
-    next_look_ = clock::now() + between_requests;
+void elastic_core::look_for_requests(std::vector<std::uint64_t>& says) {
+    if (clock::now() < requests_.next_look) return;
+    requests_.next_look = clock::now() + between_requests;
     for (int n = 0; n < in_.size; ++n) {
-        if (std::ranges::find(members, n) != members.end()) continue;
+        if (std::ranges::find(now_.numbers, n) != now_.numbers.end()) continue;
         const std::optional<std::string> request = in_.get(request_of(n));
         if (!request || request->empty()) continue;
         const std::uint64_t token = std::stoull(*request, nullptr, 16);
-        if (refused_.contains(token)) continue;
+        if (requests_.refused.contains(token)) continue;
         if (in_.get(ready_of(token))) says[at(n)] = token;
-        else if (seen_.insert(token).second) in_.put(seen_of(token), "");
+        else if (requests_.seen.insert(token).second) in_.put(seen_of(token), "");
     }
 }
 

@@ -28,24 +28,6 @@ struct elastic_invitation {
     elastic_members to;
 };
 
-/// Those that ask to join, as rank 0 knows them.
-class join_requests {
-public:
-    explicit join_requests(const store& in) : in_(in) {}
-
-    /// Looks whether any ask, from time to time. Sets what those say, by number, who have answered: so they are known
-    /// to be there. @param members that are in the job already
-    void look(const std::vector<int>& members, std::vector<std::uint64_t>& says);
-    /// Lets what a process has chosen count no more: it asks again with another number.
-    void refuse(std::uint64_t token) { refused_.insert(token); }
-    bool is_refused(std::uint64_t token) const { return refused_.contains(token); }
-
-private:
-    const store& in_;
-    std::set<std::uint64_t> seen_, refused_;  // what those have chosen who asked to join
-    std::chrono::steady_clock::time_point next_look_{};
-};
-
 /// The implementation of an elastic job.
 ///
 /// Keys of the store, where N is a number and T a random one that a process chooses each time it asks to join:
@@ -60,8 +42,6 @@ public:
     /// begin() and join() of an elastic job.
     elastic_core(store in, int founders, options o);
     elastic_core(store in, options o);
-    elastic_core(const elastic_core&) = delete;
-    elastic_core& operator=(const elastic_core&) = delete;
 
     bool iterate(const std::function<void(communicator&)>& work);
     void on_change(std::function<void(communicator&)> synchronise) { synchronise_ = std::move(synchronise); }
@@ -79,13 +59,16 @@ private:
     };
 
     void expect_usable() const;
-    communicator create(const elastic_invitation& next, std::function<void()> look);
+    communicator create(const elastic_invitation& next, const std::function<void()>& look);
     /// The longest wait for another process while a generation is made, and of one that joins for its outcome.
     std::chrono::duration<double> patience() const { return options_.failure_timeout + std::chrono::seconds(10); }
 
     std::optional<elastic_invitation> await_invitation(std::uint64_t token, std::chrono::duration<double> limit) const;
     bool accept(const elastic_invitation& i);
 
+    /// On rank 0: looks whether any ask to join, from time to time. Sets what those say, by number, who have answered:
+    /// so they are known to be there.
+    void look_for_requests(std::vector<std::uint64_t>& says);
     void end_iteration();
     void change();
     elastic_invitation agree_on_next(const change_of_members& due);
@@ -97,7 +80,11 @@ private:
     kept_plans plans_;
     std::optional<communicator> comm_;
     elastic_members now_;
-    join_requests requests_{in_};
+    struct {
+        // What those have chosen who asked to join: rank 0 has seen it; it counts no more, and they choose another.
+        std::set<std::uint64_t> seen{}, refused{};
+        std::chrono::steady_clock::time_point next_look{};
+    } requests_;
     std::function<void(communicator&)> synchronise_;
     bool changed_ = true;  // since synchronise_ was called
     bool leaving_ = false;
@@ -107,15 +94,11 @@ private:
 /// Returns the store that options name: options::bootstrap, `rank` and `size`. @throws usage_error, transport_error
 store store_of(const options& o);
 
-/// How a communicator is created that has other ranks than the one before it.
-struct generation_setting {
-    store in;                                 ///< whose keys no other generation has
-    std::chrono::duration<double> timeout{};  ///< longest wait for another rank while it is created [s]
-    std::function<void()> look;               ///< called while this rank waits; may throw
-};
-
 /// Creates a communicator over UCX of the ranks of a store. The job is planned as it is then. Collective over them.
-/// @param kept finds plans, and takes them   @throws as ucx::create, and what `look` throws
-communicator create_generation(const generation_setting& s, const options& o, kept_plans& kept);
+/// @param in whose keys no other generation has   @param timeout longest wait for another rank while it is created
+/// @param look called while this rank waits; may throw   @param kept finds plans, and takes them
+/// @throws as ucx::create, and what `look` throws
+communicator create_generation(const store& in, std::chrono::duration<double> timeout,
+                               const std::function<void()>& look, const options& o, kept_plans& kept);
 
 }  // namespace terrace::detail

@@ -23,8 +23,6 @@ bool fits(collective what, const nccl::stream_call& c, const communicator& comm,
     return c.sent * got == c.received * given && c.sent % given == 0;
 }
 
-constexpr std::size_t most_roots = 16;  // of collectives, other than rank 0: groups take the device's memory for good
-
 }  // namespace
 
 device_calls::device_calls(const binding& b, const device_setting& on, connection& host, const options& o, int lanes)
@@ -96,6 +94,7 @@ void device_calls::check() const {
 // Makes the groups of a root when a call first has it: NCCL's own collectives of broadcast and reduce have other groups
 // for each root, and all ranks meet a root in the same call. During a capture messages do instead.
 void device_calls::prepare_root(const call_shape& call, CUstream_st* stream) {
+    constexpr std::size_t most_roots = 16;  // of collectives, but rank 0: groups take the device's memory for good
     if (!row_of(call.what).has_root() || roots_.size() == most_roots) return;
     const int root = position_of(call.root, binding_.callers_rank);
     if (root == 0 || roots_.contains({call.what, root}) || net_->captures(stream)) return;
@@ -105,12 +104,6 @@ void device_calls::prepare_root(const call_shape& call, CUstream_st* stream) {
     wait_for_all();
     net_->prepare(rounds);
     check();
-}
-
-// One program serves all calls of a shape in flight: queues run them one after the other.
-device_calls::programs::entry& device_calls::find(const call_shape& call) {
-    if (programs::entry* known = programs_.use(call)) return *known;
-    return programs_.add({.shape = call, .run = bind(call)}, [&](std::uint64_t number) { return net_->done(number); });
 }
 
 stream_program device_calls::bind(const call_shape& call) const {

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -63,7 +62,11 @@ private:
     using programs = program_cache<stream_program>;
 
     void prepare_root(const call_shape& call, CUstream_st* stream);
-    programs::entry& find(const call_shape& call);
+    // One program serves all calls of a shape in flight: queues run them one after the other.
+    programs::entry& find(const call_shape& call) {
+        if (programs::entry* known = programs_.use(call)) return *known;
+        return programs_.add({.shape = call, .run = bind(call)}, [&](auto number) { return net_->done(number); });
+    }
     stream_program bind(const call_shape& call) const;
     std::vector<std::string> over_mpi(const rule& chosen) const;
 

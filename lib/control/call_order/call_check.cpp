@@ -15,8 +15,6 @@ namespace terrace::detail {
 
 namespace {
 
-constexpr std::size_t remembered_shapes = 4096;
-
 // A rank's call in words, which ranks gather where their calls differ.
 struct testimony {
     std::array<char, 256> text{};
@@ -42,12 +40,6 @@ call_history::record& call_history::add(std::uint64_t signature) {
 std::string call_history::text_of(std::uint64_t call) const {
     const record& r = at(call);
     return fmt::format("{} (call {})", r.words.empty() ? describe(r.call) : r.words, r.number);
-}
-
-std::array<call_stamp, call_history::remembered> call_history::stamps() const noexcept {
-    std::array<call_stamp, remembered> own{};
-    for (std::size_t i = 0; i < own.size(); ++i) own[i] = {recent_[i].number, recent_[i].after};
-    return own;
 }
 
 std::uint64_t earliest_difference(const std::vector<call_stamp>& all, std::size_t ranks, std::uint64_t otherwise) {
@@ -77,6 +69,7 @@ call_check::call_check(control_router& router, const std::vector<int>& callers_r
       told_(patience_of(o)) {}
 
 void call_check::agreed_calls::add(std::uint64_t signature) {
+    constexpr std::size_t remembered_shapes = 4096;
     if (all.size() == remembered_shapes) all.clear();  // on all ranks alike
     all.insert(signature);
     last = signature;
@@ -103,10 +96,6 @@ bool call_check::start(const call_shape& call, std::uint64_t signature) {
     return true;
 }
 
-void call_check::start_and_wait(const call_shape& call, std::uint64_t signature) {
-    if (!start(call, signature)) finish();
-}
-
 void call_check::meet(const std::string& what, const std::string& detail) {
     if (!compares()) return;
     call_history::record& r = count_call(hash_of(what.data(), what.size()));
@@ -126,15 +115,10 @@ void call_check::listen() {
     exchange({knows ? *differing_.call : history_.calls(), 0, std::numeric_limits<std::uint64_t>::max()});
 }
 
-void call_check::exchange(const hashes& known) {
-    comparisons_.open = {.known = known};
-    finish();
-}
-
 bool call_check::advance() {
     std::optional<comparison>& open = comparisons_.open;
     if (!open) return true;
-    while (open->distance < net_.size())
+    while ((1 << open->round) < net_.size())
         if (!finish_round()) return false;
     if (!net_.wire().settled()) return false;  // whoever waits for this rank's last message may wait for long
     const comparison over = *std::exchange(open, {});
@@ -147,8 +131,8 @@ bool call_check::advance() {
 // Returns false while the message of this round has not come.
 bool call_check::finish_round() {
     comparison& c = *comparisons_.open;
-    if (!std::exchange(c.told, true))
-        say(wrap(net_.rank() + c.distance, net_.size()), order_kind::round, {comparisons_.finished, c.round}, c.known);
+    const int next = wrap(net_.rank() + (1 << c.round), net_.size());
+    if (!std::exchange(c.told, true)) say(next, order_kind::round, {comparisons_.finished, c.round}, c.known);
     router_.receive();
     std::vector<heard_round>& heard = comparisons_.heard;
     const auto found = std::ranges::find_if(
@@ -158,7 +142,6 @@ bool call_check::finish_round() {
     c.known.low = std::min(c.known.low, found->said.low);
     c.known.high = std::max(c.known.high, found->said.high);
     heard.erase(found);
-    c.distance *= 2;
     ++c.round;
     c.told = false;
     return true;
@@ -174,25 +157,16 @@ void call_check::finish() {
     }
 }
 
-std::chrono::duration<double> call_check::age() noexcept {
-    return comparisons_.open ? time_since_asked(comparisons_.open->since) : std::chrono::duration<double>{};
-}
-
 void call_check::add_waits(waiting& all) {
     if (!comparisons_.open) return;
-    const auto& [known, round, next, told, agrees_on, since] = *comparisons_.open;
-    const int distance = told ? next : next / 2;  // of the rank whose message came last or comes next
+    const auto& [known, round, told, agrees_on, since] = *comparisons_.open;
+    const int distance = (1 << round) / (told ? 1 : 2);  // of the rank whose message came last or comes next
     if (distance == 0) return;
     const int awaited = wrap(net_.rank() - distance, net_.size());
     const int peer = callers_rank_[static_cast<std::size_t>(awaited)];
     all.add(peer, fmt::format("{}: rank {} has not made this call, or waits for a rank that has not; do all ranks make "
                               "the same calls?",
                               history_.text_of(history_.calls()), peer));
-}
-
-void call_check::tell(const call_stamp& stamp, int rank) {
-    if (stamp.number != 0 && rank != net_.rank() && told_.tell(rank, stamp.number))
-        say(rank, order_kind::stamp, {}, stamp);
 }
 
 void call_check::receive(int from, const control_frame& f) {

@@ -45,7 +45,11 @@ public:
     /// The number of calls that are remembered: a rank may be ahead of others where it waits for none of them.
     static constexpr std::size_t remembered = 64;
     /// Returns the stamps of these, in no order; number 0 where there is none.
-    std::array<call_stamp, remembered> stamps() const noexcept;
+    std::array<call_stamp, remembered> stamps() const noexcept {
+        std::array<call_stamp, remembered> own{};
+        for (std::size_t i = 0; i < own.size(); ++i) own[i] = {recent_[i].number, recent_[i].after};
+        return own;
+    }
 
 private:
     std::uint64_t calls_ = 0, hash_ = 0;
@@ -118,7 +122,9 @@ public:
     /// @throws usage_error on all ranks if their calls differ
     bool advance();
     /// The same as start(), and waits. @throws transport_error, and what `watch` does, too
-    void start_and_wait(const call_shape& call, std::uint64_t signature);
+    void start_and_wait(const call_shape& call, std::uint64_t signature) {
+        if (!start(call, signature)) finish();
+    }
     /// Before something else that all ranks must do together, said in words: it is compared unless the level is `off`.
     /// A call that is refused takes part as such, so that the others do not wait for it.
     /// @param detail for the message alone @throws as above
@@ -136,9 +142,14 @@ public:
     /// Which ranks know the stamp of a call that waits for them.
     told_stamps& told() noexcept { return told_; }
     /// Tells a stamp to a rank, unless that knows it.
-    void tell(const call_stamp& stamp, int rank);
+    void tell(const call_stamp& stamp, int rank) {
+        if (stamp.number != 0 && rank != net_.rank() && told_.tell(rank, stamp.number))
+            say(rank, order_kind::stamp, {}, stamp);
+    }
     /// Returns time_since_asked() of the comparison that is under way; 0 where there is none.
-    std::chrono::duration<double> age() noexcept;
+    std::chrono::duration<double> age() noexcept {
+        return comparisons_.open ? time_since_asked(comparisons_.open->since) : std::chrono::duration<double>{};
+    }
     /// Adds what the comparison under way waits for.
     void add_waits(waiting& all);
 
@@ -156,7 +167,6 @@ private:
     struct comparison {
         hashes known;
         std::uint32_t round = 0;
-        int distance = 1;
         bool told = false;                         // this rank has sent its message of the round
         std::optional<std::uint64_t> agrees_on{};  // signature
         std::chrono::steady_clock::time_point since{};
@@ -180,7 +190,10 @@ private:
     bool knows_of_a_difference() const noexcept { return differing_.call && *differing_.call <= history_.calls(); }
     void receive(int from, const control_frame& f) override;
     void compare_with(const call_stamp& stamp);
-    void exchange(const hashes& known);
+    void exchange(const hashes& known) {
+        comparisons_.open = {.known = known};
+        finish();
+    }
     bool finish_round();
     void finish();
     [[noreturn]] void report(std::uint64_t call);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
-#include <span>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -11,11 +11,9 @@ constexpr milliseconds soon(20), later(250);  // between questions, of which few
 constexpr int quick_questions = 50;
 constexpr int apart = 10'000;  // clocks go apart by less than this part of the time
 
-struct question {
-    std::int64_t asked = 0;  // [ns] by the clock of who asks
-};
+// To a question, which is the first of these times.
 struct answer {
-    std::int64_t asked = 0, answered = 0;  // by the clocks of who asks and of rank 0
+    std::int64_t asked = 0, answered = 0;  // [ns] by the clocks of who asks and of rank 0
 };
 
 std::int64_t ticks(link_reports::clock::time_point t) { return std::chrono::nanoseconds(t.time_since_epoch()).count(); }
@@ -42,7 +40,7 @@ void link_reports::look(clock::time_point now) {
     if (!has_begun_ || !times_) return;
     if (!take_ && now >= next_question_) {
         next_question_ = now + (++questions_ < quick_questions ? soon : later * every());
-        say(0, link_kind::question, {}, question{ticks(now)});
+        say(0, link_kind::question, {}, ticks(now));
     }
     times_->take(now, [&](int peer, bool sends, std::uint32_t window, const message_sample& s) {
         if (take_) return take_(window, net_.rank(), peer, sends, s);
@@ -57,7 +55,7 @@ void link_reports::receive(int from, const control_frame& f) {
             open_.insert(0);
             has_begun_ = true;
             return;
-        case link_kind::question: return say(from, link_kind::answer, {}, answer{f.get<question>().asked, ticks(now)});
+        case link_kind::question: return say(from, link_kind::answer, {}, answer{f.get<std::int64_t>(), ticks(now)});
         case link_kind::answer: {
             const auto a = f.get<answer>();
             const auto trip = std::chrono::nanoseconds(ticks(now) - a.asked);

@@ -1,5 +1,6 @@
 #include "control/membership/failure_agreement.hpp"
 
+#include <algorithm>
 #include <tuple>
 
 #include "base/hash.hpp"
@@ -52,14 +53,12 @@ failed_ranks judge(const std::set<testimony_of_failure>& known, const std::vecto
         if (t.shows == evidence::acknowledged) {
             in_reach[t.rank].insert(t.by);
             in_reach[t.by].insert(t.rank);
-            continue;
-        }
-        if (is_of_a_pair(t.shows)) {
+        } else if (is_of_a_pair(t.shows)) {
             pairs.push_back(t);
-            continue;
+        } else {
+            const auto [found, is_new] = failed.emplace(t.rank, t.shows);
+            if (!is_new) found->second = std::min(found->second, t.shows);
         }
-        const auto [found, is_new] = failed.emplace(t.rank, t.shows);
-        if (!is_new) found->second = std::min(found->second, t.shows);
     }
     while (true) {
         std::erase_if(pairs, [&](const auto& t) { return failed.contains(t.rank) || failed.contains(t.by); });
@@ -76,16 +75,9 @@ failed_ranks judge(const std::set<testimony_of_failure>& known, const std::vecto
             return std::tuple(one.second.size(), lines.empty() ? 0 : -lines[at(one.first)],
                               -static_cast<int>(in_reach[one.first].size()), one.first);
         };
-        const auto worst = std::max_element(out_of_reach.begin(), out_of_reach.end(),
-                                            [&](const auto& a, const auto& b) { return blame(a) < blame(b); });
+        const auto worst = std::ranges::max_element(out_of_reach, {}, blame);
         failed.emplace(worst->first, surest[worst->first]);
     }
-}
-
-std::uint64_t hash_of_all(const std::set<testimony_of_failure>& known) noexcept {
-    std::uint64_t hash = 0;
-    for (const testimony_of_failure& t : known) hash = add_to_hash(hash, t);
-    return hash;
 }
 
 void failure_knowledge::add(const testimony_of_failure& t) {
@@ -225,16 +217,11 @@ bool failure_agreement::is_agreed(bool all_come) {
     return (~now().steps[knowledge_.hash()].come & before(steps_around(weighed_.live))) == 0;
 }
 
-void failure_agreement::decide(const testimonies& final) {
-    verdict_ = judge(final, lines_);
-    now().final = final;
-    for (const int peer : contacts()) tell_verdict(peer, epoch_);
-}
-
 void failure_agreement::tell_verdict(int peer, std::uint16_t epoch) {
     round_state& r = round(epoch);
     r.told.insert(peer);
-    const std::uint64_t hash = hash_of_all(*r.final);
+    std::uint64_t hash = 0;
+    for (const testimony_of_failure& t : *r.final) hash = add_to_hash(hash, t);
     const auto all = static_cast<std::uint32_t>(r.final->size());
     for (const testimony_of_failure& t : *r.final)
         say(peer, membership_kind::decided, {.epoch = epoch}, statement_of(t, all, hash));
@@ -246,11 +233,6 @@ void failure_agreement::next_round() {
     verdict_.clear();
     for (auto& [rank, c] : contacts_) c.greeted = false;
     knowledge_.set_changed();
-}
-
-bool failure_agreement::has_come(int rank) const {
-    const auto state = rounds_.find(epoch_);
-    return state != rounds_.end() && state->second.come.contains(rank);
 }
 
 std::vector<int> failure_agreement::silent() const {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <bit>
 #include <chrono>
@@ -34,9 +33,6 @@ using failed_ranks = std::map<int, evidence>;
 /// reach, then the higher one. So both sides of a cut say the same.
 /// @param lines liveness::lines, by rank
 failed_ranks judge(const std::set<testimony_of_failure>& known, const std::vector<int>& lines = {});
-
-/// Returns a hash of testimonies, whatever their order.
-std::uint64_t hash_of_all(const std::set<testimony_of_failure>& known) noexcept;
 
 /// What a rank knows of failures, from itself and from others. It only grows.
 class failure_knowledge {
@@ -94,9 +90,7 @@ class rank_ring {
 public:
     rank_ring() = default;
     /// @param ranks ascending   @param own one of them
-    rank_ring(std::vector<int> ranks, int own)
-        : ranks_(std::move(ranks)),
-          place_(static_cast<int>(std::lower_bound(ranks_.begin(), ranks_.end(), own) - ranks_.begin())) {}
+    rank_ring(std::vector<int> ranks, int own) : ranks_(std::move(ranks)), place_(position_of(own, ranks_)) {}
 
     int size() const noexcept { return static_cast<int>(ranks_.size()); }
     /// Returns the logarithm of its size, rounded up.
@@ -143,7 +137,10 @@ public:
     /// Begins the next round, in which all is known that was before.
     void next_round();
     /// Whether a rank takes part in this round, as far as this one has heard.
-    bool has_come(int rank) const;
+    bool has_come(int rank) const {
+        const auto state = rounds_.find(epoch_);
+        return state != rounds_.end() && state->second.come.contains(rank);
+    }
     /// Returns the ranks that have not come, of those not known to have failed.
     std::vector<int> silent() const;
 
@@ -179,7 +176,11 @@ private:
     void say_steps();
     void say_who_has_come(const std::vector<int>& whom);
     bool is_agreed(bool all_come);
-    void decide(const testimonies& final);
+    void decide(const testimonies& final) {
+        verdict_ = judge(final, lines_);
+        now().final = final;
+        for (const int peer : contacts()) tell_verdict(peer, epoch_);
+    }
     void tell_verdict(int peer, std::uint16_t epoch);
     round_state& round(std::uint16_t epoch) { return rounds_.try_emplace(epoch, net_.size()).first->second; }
     round_state& now() { return round(epoch_); }

@@ -1,7 +1,6 @@
 #include "control/membership/failure_watch.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include <terrace/error.hpp>
 
@@ -44,21 +43,6 @@ bool failure_watch::has_work(std::chrono::duration<double> waited) noexcept {
     if (now < next_look_) return false;
     next_look_ = now + (agreement_.known_failed().empty() ? between_looks : while_ranks_agree);
     return true;
-}
-
-bool failure_watch::look(const std::function<bool(int)>& awaits) {
-    look_around(awaits);
-    return agreement_.advance();
-}
-
-bool failure_watch::look_anew() {
-    look_around([this](int rank) { return !agreement_.has_come(rank); });
-    return agreement_.advance(true);
-}
-
-void failure_watch::look_around(const std::function<bool(int)>& awaits) {
-    if (!net_.wire().lost().empty()) look_for_lost();
-    if (net_.base().watch) ask_liveness(awaits);
 }
 
 void failure_watch::ask_liveness(const std::function<bool(int)>& awaits) {
@@ -108,11 +92,6 @@ void failure_watch::tell_network() const {
         if (row_of(by).of == failure::died) dead.push_back(failed.back());
     }
     net_.base().net->lose(failed, dead);
-}
-
-void failure_watch::raise(std::vector<std::string> waits) const {
-    tell_network();
-    throw rank_failed_error(callers_failed(), std::move(waits));
 }
 
 }  // namespace terrace::detail

@@ -28,7 +28,10 @@ public:
     /// Looks around. Control messages must have been taken. Returns true once ranks have agreed on who has failed.
     /// @param awaits whether this rank itself waits for a rank of `net`
     /// @throws transport_error where a connection is lost and nobody looks for failures
-    bool look(const std::function<bool(int)>& awaits);
+    bool look(const std::function<bool(int)>& awaits) {
+        look_around(awaits);
+        return agreement_.advance();
+    }
     /// Who has failed, as all ranks that reach one another say; empty until they agree.
     const failed_ranks& verdict() const noexcept { return agreement_.verdict(); }
     /// Whether more ranks than those of the verdict are known to have failed.
@@ -36,7 +39,10 @@ public:
     /// Begins to agree anew, with all ranks that have not failed. Then call look_anew() until it is true: the verdict
     /// may be that none has failed. Ranks that go on with calls then begin the next round by this, too.
     void agree_anew() { agreement_.next_round(); }
-    bool look_anew();
+    bool look_anew() {
+        look_around([this](int rank) { return !agreement_.has_come(rank); });
+        return agreement_.advance(true);
+    }
     /// Says that all ranks that have not failed have agreed on the verdict, by look_anew().
     void note_all_agree() noexcept { all_agree_ = true; }
     /// Returns whether that has been said, once.
@@ -48,12 +54,18 @@ public:
     /// Says so to the network.
     void tell_network() const;
     /// Tells the network, and throws. @param waits what this rank is waiting for   @throws rank_failed_error
-    [[noreturn]] void raise(std::vector<std::string> waits) const;
+    [[noreturn]] void raise(std::vector<std::string> waits) const {
+        tell_network();
+        throw rank_failed_error(callers_failed(), std::move(waits));
+    }
 
 private:
     using clock = std::chrono::steady_clock;
 
-    void look_around(const std::function<bool(int)>& awaits);
+    void look_around(const std::function<bool(int)>& awaits) {
+        if (!net_.wire().lost().empty()) look_for_lost();
+        if (net_.base().watch) ask_liveness(awaits);
+    }
     void ask_liveness(const std::function<bool(int)>& awaits);
     void look_for_lost();
 

@@ -1,11 +1,9 @@
 #include "control/messages/message_operations.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include <fmt/format.h>
 
-#include "base/element_types.hpp"
 #include "base/index.hpp"
 
 namespace terrace::detail {
@@ -28,10 +26,7 @@ void message_operations::end(std::uint64_t number) {
     active_.erase(found);
     if (!o.sends && o.result != nullptr)
         *o.result = {callers_rank_[at(o.source)], static_cast<std::int64_t>(o.bytes / size_of(o.what.type))};
-    if (o.row >= 0) add_to_trace(o);
-}
-
-void message_operations::add_to_trace(const message_operation& o) {
+    if (o.row < 0) return;
     rows_[at(o.row)] = false;
     const int peer = callers_rank_[at(o.sends ? o.what.rank : o.source)];
     events_.add(fmt::format("messages {}", o.row),
@@ -40,29 +35,12 @@ void message_operations::add_to_trace(const message_operation& o) {
                 o.since, std::chrono::steady_clock::now());
 }
 
-std::string message_operations::take_error(std::uint64_t number) {
-    const auto found = errors_.find(number);
-    if (found == errors_.end()) return {};
-    std::string text = std::move(found->second);
-    errors_.erase(found);
-    return text;
-}
-
-void message_operations::await(std::uint64_t number) {
-    if (number != 0) awaited_.emplace(number, std::chrono::steady_clock::now());
-}
-
 std::chrono::duration<double> message_operations::age() const noexcept {
     std::chrono::duration<double> longest{};
     for (const auto& [number, since] : awaited_)
         if (!done(number))
             longest = std::max<std::chrono::duration<double>>(longest, std::chrono::steady_clock::now() - since);
     return longest;
-}
-
-void message_operations::add_waits(waiting& all) const {
-    for (const auto& [number, since] : awaited_)
-        if (const auto found = active_.find(number); found != active_.end()) add_wait(found->second, all);
 }
 
 void message_operations::add_wait(const message_operation& o, waiting& all) const {

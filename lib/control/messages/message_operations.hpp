@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <terrace/message.hpp>
@@ -56,20 +57,27 @@ public:
     void fail(std::uint64_t number, std::string why) { errors_.emplace(number, std::move(why)); }
     bool has_failed(std::uint64_t number) const noexcept { return errors_.contains(number); }
     /// Returns what was wrong with one that is done, once; empty if nothing was.
-    std::string take_error(std::uint64_t number);
+    std::string take_error(std::uint64_t number) {
+        auto error = errors_.extract(number);
+        return error.empty() ? std::string() : std::move(error.mapped());
+    }
 
     int callers_rank(int rank) const noexcept { return callers_rank_[static_cast<std::size_t>(rank)]; }
     /// Says that a caller now waits for one, for age() and add_waits(). Does nothing for 0.
-    void await(std::uint64_t number);
+    void await(std::uint64_t number) {
+        if (number != 0) awaited_.emplace(number, std::chrono::steady_clock::now());
+    }
     void stop_awaiting(std::uint64_t number) noexcept { awaited_.erase(number); }
     /// Returns how long a caller has waited.
     std::chrono::duration<double> age() const noexcept;
     /// Adds what those wait for that callers wait for.
-    void add_waits(waiting& all) const;
+    void add_waits(waiting& all) const {
+        for (const auto& [number, since] : awaited_)
+            if (const auto found = active_.find(number); found != active_.end()) add_wait(found->second, all);
+    }
 
 private:
     void add_wait(const message_operation& o, waiting& all) const;
-    void add_to_trace(const message_operation& o);
 
     int own_;
     const std::vector<int>& callers_rank_;

@@ -2,17 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
 #include <fmt/format.h>
 
 namespace terrace::detail {
-
-namespace {
-
-constexpr std::size_t most_pieces = 4;  // of a message that are under way at once
-
-}  // namespace
 
 point_to_point::point_to_point(control_router& router, int first_slot, const std::vector<int>& callers_rank,
                                recorder& events)
@@ -22,12 +15,7 @@ point_to_point::point_to_point(control_router& router, int first_slot, const std
 
 std::size_t point_to_point::pieces_of(std::size_t bytes) const noexcept {
     const std::size_t segment = net_.wire().traits().segment, most = segment > 0 ? segment : std::size_t{1} << 30;
-    return std::max((bytes + most - 1) / most, std::size_t{1});
-}
-
-std::size_t point_to_point::piece_bytes(std::size_t bytes) const noexcept {
-    const std::size_t pieces = pieces_of(bytes);
-    return (bytes + pieces - 1) / pieces;
+    return std::max(div_ceil(bytes, most), std::size_t{1});
 }
 
 // ---- operations -----------------------------------------------------------------------------------------------------
@@ -43,8 +31,7 @@ std::uint64_t point_to_point::send(const callers_message& m, const void* from) {
 std::uint64_t point_to_point::recv(const callers_message& m, void* to, received* result) {
     const std::uint64_t number = operations_.begin({.what = m, .to = static_cast<std::byte*>(to), .result = result});
     net_.expect_control(true);
-    const auto found = std::find_if(unexpected_.begin(), unexpected_.end(),
-                                    [&](const auto& e) { return matches(operations_[number], *e); });
+    const auto found = std::ranges::find_if(unexpected_, [&](auto& e) { return matches(operations_[number], *e); });
     if (found == unexpected_.end()) {
         receives_.push_back(number);
         return number;
@@ -53,13 +40,6 @@ std::uint64_t point_to_point::recv(const callers_message& m, void* to, received*
     unexpected_.erase(found);
     deliver(number, e);
     return number;
-}
-
-// Its trace may lack memory.
-void point_to_point::end(std::uint64_t number) noexcept {
-    net_.wire().or_fail([&] { operations_.end(number); });
-    net_.expect_control(!operations_.empty());
-    moved_ = true;
 }
 
 // ---- sending --------------------------------------------------------------------------------------------------------
@@ -96,10 +76,6 @@ void point_to_point::keep_for_self(const operation& o, kind how, const descripti
     arrived(std::move(e));
 }
 
-void point_to_point::tell(int peer, kind what, std::uint64_t number, std::uint64_t count) {
-    say(peer, what, {.number = static_cast<std::uint32_t>(count)}, description{.message = number});
-}
-
 // ---- receiving ------------------------------------------------------------------------------------------------------
 
 void point_to_point::receive(int from, const control_frame& f) {
@@ -113,14 +89,9 @@ void point_to_point::receive(int from, const control_frame& f) {
     arrived(std::move(e));
 }
 
-bool point_to_point::matches(const operation& receive, const envelope& e) const noexcept {
-    return receive.what.tag == e.tag && (receive.what.rank == any_source || receive.what.rank == e.from);
-}
-
 void point_to_point::arrived(std::shared_ptr<envelope> e) {
     moved_ = true;
-    const auto found =
-        std::find_if(receives_.begin(), receives_.end(), [&](std::uint64_t r) { return matches(operations_[r], *e); });
+    const auto found = std::ranges::find_if(receives_, [&](std::uint64_t r) { return matches(operations_[r], *e); });
     if (found == receives_.end()) {
         unexpected_.push_back(std::move(e));
         return;
@@ -218,6 +189,7 @@ void point_to_point::drain() {
 
 // Posts pieces of a receive and lets the sender send as many.
 void point_to_point::grow(std::uint64_t number) {
+    constexpr std::size_t most_pieces = 4;  // of a message that are under way at once
     operation& o = operations_[number];
     const std::size_t each = piece_bytes(o.bytes), all = pieces_of(o.bytes);
     std::uint64_t more = 0;

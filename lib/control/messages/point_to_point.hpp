@@ -130,7 +130,6 @@ private:
         bool posted = false, here = false;  // its copy
         std::uint64_t receive = 0;          // that takes the copy
     };
-    using envelopes = std::list<std::shared_ptr<envelope>>;
     struct peer_state {
         int credits = window;
         int taken = 0;                               // envelopes, since this rank said so last
@@ -147,24 +146,32 @@ private:
     void dispatch(std::uint64_t number);
     void keep_for_self(const operation& o, kind how, const description& d);
     void arrived(std::shared_ptr<envelope> e);
-    bool matches(const operation& receive, const envelope& e) const noexcept;
+    bool matches(const operation& receive, const envelope& e) const noexcept {
+        return receive.what.tag == e.tag && (receive.what.rank == any_source || receive.what.rank == e.from);
+    }
     void deliver(std::uint64_t number, const std::shared_ptr<envelope>& e);
     std::string objection(const operation& receive, const envelope& e) const;
     void give_credit(int peer);
     void post_eager(const std::shared_ptr<envelope>& e, std::uint64_t receive);
     void take_copy(std::uint64_t number, envelope& e) noexcept;
     void grow(std::uint64_t number);
-    void end(std::uint64_t number) noexcept;
-    void tell(int peer, kind what, std::uint64_t number, std::uint64_t count = 0);
+    void end(std::uint64_t number) noexcept {
+        net_.wire().or_fail([&] { operations_.end(number); });  // its trace may lack memory
+        net_.expect_control(!operations_.empty());
+        moved_ = true;
+    }
+    void tell(int peer, kind what, std::uint64_t number, std::uint64_t count = 0) {
+        say(peer, what, {.number = static_cast<std::uint32_t>(count)}, description{.message = number});
+    }
 
-    std::size_t piece_bytes(std::size_t bytes) const noexcept;
+    std::size_t piece_bytes(std::size_t bytes) const noexcept { return div_ceil(bytes, pieces_of(bytes)); }
     std::size_t pieces_of(std::size_t bytes) const noexcept;
     int wire_slot(int slot) const noexcept { return first_slot_ + slot; }
 
     const int first_slot_;
     message_operations operations_;
-    std::list<std::uint64_t> receives_;  // posted and not matched, in order
-    envelopes unexpected_;               // in the order of arrival
+    std::list<std::uint64_t> receives_;                // posted and not matched, in order
+    std::list<std::shared_ptr<envelope>> unexpected_;  // in the order of arrival
     std::map<int, peer_state> peers_;
     std::deque<eager_receive> eager_waiting_;                    // for slots
     std::deque<std::pair<std::uint64_t, std::size_t>> granted_;  // sends by rendezvous, and how many pieces

@@ -109,10 +109,6 @@ std::optional<std::string> plan_changes::due() {
     return text;
 }
 
-std::chrono::duration<double> plan_changes::age() const noexcept {
-    return since_ == clock::time_point{} ? clock::duration{} : clock::now() - since_;
-}
-
 void plan_changes::add_waits(const std::vector<int>& callers_rank, waiting& all) const {
     if (since_ == clock::time_point{}) return;
     std::vector<int> silent{0};

@@ -40,7 +40,9 @@ public:
     /// Returns the call from which on the plan runs that due() returned last; 0: none.
     std::uint64_t changed_at() const noexcept { return changed_at_; }
     /// Returns how long ago may_begin() first said no; 0: it does not.
-    std::chrono::duration<double> age() const noexcept;
+    std::chrono::duration<double> age() const noexcept {
+        return since_ == clock::time_point{} ? clock::duration{} : clock::now() - since_;
+    }
     /// Adds what a call waits for that may not begin.
     void add_waits(const std::vector<int>& callers_rank, waiting& all) const;
     /// The communicator ends: this rank begins no call any more, and reads no message of this service. @param says it

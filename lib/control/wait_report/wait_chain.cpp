@@ -4,16 +4,6 @@
 
 namespace terrace::detail {
 
-namespace {
-
-constexpr int most_rounds = 4;  // after 1/2, 3/4, 7/8 and 15/16 of the timeout
-constexpr double patience = 1.0 / 64;
-
-}  // namespace
-
-wait_chain::wait_chain(control_router& router, std::chrono::duration<double> timeout)
-    : control_service(router, service::wait_report), timeout_(timeout) {}
-
 void wait_chain::receive(int from, const control_frame& f) {
     const auto kind = static_cast<wait_kind>(f.kind);
     if (kind == wait_kind::question) {
@@ -24,10 +14,6 @@ void wait_chain::receive(int from, const control_frame& f) {
     waits_for_[from] = static_cast<int>(f.number);
     if (kind == wait_kind::last_reply) gone_[from] = waits_for_[from];
     open_.erase(from);
-}
-
-bool wait_chain::has_work(std::chrono::duration<double> waited) const noexcept {
-    return !unanswered_.empty() || (timeout_.count() > 0 && waited > timeout_ / 2);
 }
 
 // The end of the chain as far as it is known; nothing where it leads back to this rank or turns in a circle.
@@ -42,13 +28,6 @@ std::optional<int> wait_chain::reached() const {
     return {};
 }
 
-void wait_chain::begin_round() {
-    found_ = end();
-    waits_for_ = gone_;
-    asked_.clear();
-    ++rounds_;
-}
-
 void wait_chain::look(std::chrono::duration<double> waited, int awaited) {
     if (awaited != awaited_) {
         awaited_ = awaited;
@@ -60,30 +39,26 @@ void wait_chain::look(std::chrono::duration<double> waited, int awaited) {
     for (const int peer : unanswered_) answer(peer, wait_kind::reply, awaited);
     unanswered_.clear();
     if (timeout_.count() <= 0 || waited <= timeout_ / 2) return;
-    if (rounds_ < most_rounds && waited > timeout_ * (1 - std::ldexp(1, -rounds_ - 1))) begin_round();
+    constexpr int most_rounds = 4;  // after 1/2, 3/4, 7/8 and 15/16 of the timeout
+    if (rounds_ < most_rounds && waited > timeout_ * (1 - std::ldexp(1, -rounds_ - 1))) {
+        found_ = end();
+        waits_for_ = gone_;
+        asked_.clear();
+        ++rounds_;
+    }
     const std::optional<int> next = reached();
     if (!next || !asked_.try_emplace(*next, clock::now()).second) return;
     open_.insert(*next);
     say(*next, wait_kind::question);
 }
 
-// As far along the chain as this rank knows it: so all need few questions.
-void wait_chain::answer(int peer, wait_kind kind, int awaited) {
-    const std::optional<int> far = reached();
-    const int who = far && *far != peer ? *far : awaited;
-    say(peer, kind, {.number = static_cast<std::uint32_t>(who)});
-}
-
 std::optional<int> wait_chain::end() const {
     const std::optional<int> last = reached();
     if (!last) return {};
+    constexpr double patience = 1.0 / 64;  // part of the timeout
     const auto asked = asked_.find(*last);
     if (asked != asked_.end() && clock::now() - asked->second > timeout_ * patience) return last;
     return found_;
-}
-
-void wait_chain::give_up(int awaited) {
-    for (const int peer : askers_) answer(peer, wait_kind::last_reply, end().value_or(awaited));
 }
 
 }  // namespace terrace::detail

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
@@ -16,17 +17,22 @@ namespace terrace::detail {
 class wait_chain final : public control_service {
 public:
     /// @param timeout options::timeout; 0: nobody asks
-    wait_chain(control_router& router, std::chrono::duration<double> timeout);
+    wait_chain(control_router& router, std::chrono::duration<double> timeout)
+        : control_service(router, service::wait_report), timeout_(timeout) {}
     void set_timeout(std::chrono::duration<double> timeout) noexcept { timeout_ = timeout; }
 
     /// Whether another rank waits for an answer, or it is time to ask.
-    bool has_work(std::chrono::duration<double> waited) const noexcept;
+    bool has_work(std::chrono::duration<double> waited) const noexcept {
+        return !unanswered_.empty() || (timeout_.count() > 0 && waited > timeout_ / 2);
+    }
     /// Answers, and asks. @param awaited a rank that this rank waits for
     void look(std::chrono::duration<double> waited, int awaited);
     /// Returns the rank that has not answered, once it has had time to.
     std::optional<int> end() const;
     /// Tells those who have asked, since this rank will answer no more. @param awaited as above
-    void give_up(int awaited);
+    void give_up(int awaited) {
+        for (const int peer : askers_) answer(peer, wait_kind::last_reply, end().value_or(awaited));
+    }
     /// Whether a message of this search may still be under way to a rank that does not read it.
     bool is_open() const noexcept { return !open_.empty(); }
 
@@ -35,8 +41,12 @@ private:
 
     void receive(int from, const control_frame& f) override;
     std::optional<int> reached() const;
-    void begin_round();
-    void answer(int peer, wait_kind kind, int awaited);
+    // As far along the chain as this rank knows it: so all need few questions.
+    void answer(int peer, wait_kind kind, int awaited) {
+        const std::optional<int> far = reached();
+        const int who = far && *far != peer ? *far : awaited;
+        say(peer, kind, {.number = static_cast<std::uint32_t>(who)});
+    }
 
     std::chrono::duration<double> timeout_;
     int awaited_ = -1;                        // by this rank itself

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "base/partition.hpp"
+#include "schedule/node_rings.hpp"
 #include "schedule/registry.hpp"
 
 // Exchange j is with the positions at distance j. No exchange depends on another, so all of them are in flight at once;
@@ -82,17 +83,6 @@ void allreduce(builder& out, const group& g) {
     exchange_and_reduce(out, g, g.whole(), [&](int) { return g.whole(); });
 }
 
-// The first position of each node, and the end; where nothing is known of nodes, each position is one.
-std::vector<int> node_starts(const group& g) {
-    std::vector<int> starts;
-    for (int i = 0; i < g.size(); ++i) {
-        const auto n = static_cast<std::size_t>(i);
-        if (i == 0 || g.nodes().empty() || g.nodes()[n] != g.nodes()[n - 1]) starts.push_back(i);
-    }
-    starts.push_back(g.size());
-    return starts;
-}
-
 // In each step a node sends to one other node and receives from one: no link of a node is used by two at a time.
 //
 //   step     1          2                        In a step the ranks of two nodes are paired off, turned by one
@@ -100,7 +90,7 @@ std::vector<int> node_starts(const group& g) {
 //   node 1   -> node 2  -> node 0                one have nobody to talk to. Pairs inside nodes come last: they
 //   node 2   -> node 0  -> node 1                go on while the last messages are on the wire.
 void exchange(builder& out, const group& g, std::span<const operand> gives, std::span<const operand> gets) {
-    const std::vector<int> starts = node_starts(g);
+    const std::vector<int> starts = node_starts(g.nodes(), g.size());
     const int nodes = static_cast<int>(starts.size()) - 1;
     const auto first = [&](int node) { return starts[static_cast<std::size_t>(wrap(node, nodes))]; };
     const auto ranks = [&](int node) { return starts[static_cast<std::size_t>(wrap(node, nodes)) + 1] - first(node); };

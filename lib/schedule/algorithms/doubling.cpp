@@ -1,3 +1,5 @@
+#include <bit>
+
 #include "base/partition.hpp"
 #include "schedule/registry.hpp"
 
@@ -8,11 +10,7 @@ namespace terrace::detail {
 
 namespace {
 
-int power_within(int size) {
-    int power = 1;
-    while (power * 2 <= size) power *= 2;
-    return power;
-}
+int power_within(int size) { return static_cast<int>(std::bit_floor(static_cast<unsigned>(size))); }
 
 void allreduce(builder& out, const group& g) {
     const int power = power_within(g.size()), extra = g.size() - power;

@@ -17,64 +17,50 @@ namespace terrace::detail {
 
 namespace {
 
-// One ring as a position of the group sees it.
+// One ring as a position of the group sees it, and the part of all that the ring carries.
 class ring_view {
 public:
-    ring_view(const group& g, std::vector<int> order) : g_(g), order_(std::move(order)) {
-        const auto own = std::find(order_.begin(), order_.end(), g.position());
-        place_ = static_cast<int>(own - order_.begin());
-    }
+    ring_view(const group& g, std::vector<int> order, int ring, int rings)
+        : g_(g), order_(std::move(order)), place_(position_of(g.position(), order_)), ring_(ring), rings_(rings) {}
 
     int place() const { return place_; }
-    int position_at(int place) const { return order_[at(wrap(place, g_.size()))]; }
     int next() const { return g_.rank(position_at(place_ + 1)); }
     int prev() const { return g_.rank(position_at(place_ - 1)); }
-    range shard_at(int place) const { return g_.shard(position_at(place)); }
+    range shard_at(int place) const { return partition(g_.shard(position_at(place)), rings_, ring_); }
+    range whole() const { return partition(g_.whole(), rings_, ring_); }
 
 private:
+    int position_at(int place) const { return order_[at(wrap(place, g_.size()))]; }
+
     const group& g_;
     std::vector<int> order_;
-    int place_ = 0;
+    int place_, ring_, rings_;
 };
 
 // The rings; to and from a root they begin at it.
 std::vector<ring_view> rings_of(const group& g, bool from_root = false) {
+    std::vector<std::vector<int>> orders = node_rings(g.nodes(), g.size());
     std::vector<ring_view> rings;
-    for (std::vector<int>& order : node_rings(g.nodes(), g.size())) {
+    for (std::vector<int>& order : orders) {
         if (from_root) std::rotate(order.begin(), std::find(order.begin(), order.end(), g.root()), order.end());
-        rings.emplace_back(g, std::move(order));
+        rings.emplace_back(g, std::move(order), static_cast<int>(rings.size()), static_cast<int>(orders.size()));
     }
     return rings;
-}
-
-// Calls f(ring, cut) in each step, where cut takes the ring's part of a range.
-template <class F>
-void for_each_ring(const std::vector<ring_view>& rings, F&& f) {
-    const int count = static_cast<int>(rings.size());
-    for (int r = 0; r < count; ++r) f(rings[at(r)], [=](range whole) { return partition(whole, count, r); });
 }
 
 void reduce_scatter(builder& out, const group& g) {
     const std::vector<ring_view> rings = rings_of(g);
     out.for_steps_alike(g.size() - 1, [&](int step) {
-        for_each_ring(rings, [&](const ring_view& ring, auto&& cut) {
-            out.send(ring.next(), cut(ring.shard_at(ring.place() - step - 1)));
-        });
-        for_each_ring(rings, [&](const ring_view& ring, auto&& cut) {
-            out.recv_reduce(ring.prev(), cut(ring.shard_at(ring.place() - step - 2)));
-        });
+        for (const ring_view& ring : rings) out.send(ring.next(), ring.shard_at(ring.place() - step - 1));
+        for (const ring_view& ring : rings) out.recv_reduce(ring.prev(), ring.shard_at(ring.place() - step - 2));
     });
 }
 
 void allgather(builder& out, const group& g) {
     const std::vector<ring_view> rings = rings_of(g);
     out.for_steps_alike(g.size() - 1, [&](int step) {
-        for_each_ring(rings, [&](const ring_view& ring, auto&& cut) {
-            out.send(ring.next(), cut(ring.shard_at(ring.place() - step)));
-        });
-        for_each_ring(rings, [&](const ring_view& ring, auto&& cut) {
-            out.recv(ring.prev(), cut(ring.shard_at(ring.place() - step - 1)));
-        });
+        for (const ring_view& ring : rings) out.send(ring.next(), ring.shard_at(ring.place() - step));
+        for (const ring_view& ring : rings) out.recv(ring.prev(), ring.shard_at(ring.place() - step - 1));
     });
 }
 
@@ -82,12 +68,10 @@ void reduce(builder& out, const group& g) {
     const std::vector<ring_view> rings = rings_of(g, true);
     for (int from = g.size() - 1; from > 0; --from) {
         out.next_step();
-        for_each_ring(rings, [&](const ring_view& ring, auto&& cut) {
-            if (ring.place() == from) out.send(ring.prev(), cut(g.whole()));
-        });
-        for_each_ring(rings, [&](const ring_view& ring, auto&& cut) {
-            if (ring.place() == from - 1) out.recv_reduce(ring.next(), cut(g.whole()));
-        });
+        for (const ring_view& ring : rings)
+            if (ring.place() == from) out.send(ring.prev(), ring.whole());
+        for (const ring_view& ring : rings)
+            if (ring.place() == from - 1) out.recv_reduce(ring.next(), ring.whole());
     }
 }
 
@@ -95,12 +79,10 @@ void broadcast(builder& out, const group& g) {
     const std::vector<ring_view> rings = rings_of(g, true);
     for (int from = 0; from < g.size() - 1; ++from) {
         out.next_step();
-        for_each_ring(rings, [&](const ring_view& ring, auto&& cut) {
-            if (ring.place() == from) out.send(ring.next(), cut(g.whole()));
-        });
-        for_each_ring(rings, [&](const ring_view& ring, auto&& cut) {
-            if (ring.place() == from + 1) out.recv(ring.prev(), cut(g.whole()));
-        });
+        for (const ring_view& ring : rings)
+            if (ring.place() == from) out.send(ring.next(), ring.whole());
+        for (const ring_view& ring : rings)
+            if (ring.place() == from + 1) out.recv(ring.prev(), ring.whole());
     }
 }
 

@@ -26,11 +26,11 @@ class ordered_tree {
 public:
     explicit ordered_tree(int size) : size_(size) {}
 
+    int root() const { return static_cast<int>(std::bit_floor(static_cast<unsigned>(size_))); }
     // How many nodes are above it.
     int depth(int i) const {
         int depth = 0;
-        for (const int root = static_cast<int>(std::bit_floor(static_cast<unsigned>(size_))); i != root; ++depth)
-            i = parent(i);
+        for (; i != root(); ++depth) i = parent(i);
         return depth;
     }
     int parent(int i) const {
@@ -56,76 +56,64 @@ private:
 };
 
 // What the position sends and receives in one of the trees, the whole of which is below the root.
-class half_tree {
-public:
-    half_tree(const group& g, int which)
-        : g_(g), which_(which), n_(g.size() - 1), tree_(n_), part_(partition(g.whole(), 2, which)) {
-        const int i = g.wrapped(g.position() - g.root());
-        if (i == 0) {
-            below_ = {rank_of(static_cast<int>(std::bit_floor(static_cast<unsigned>(n_))))};
-            return;
-        }
-        const int node = node_of(i);
-        step_ = 1 + tree_.depth(node);
-        above_ = step_ == 1 ? g.rank(g.root()) : rank_of(tree_.parent(node));
-        for (const int child : tree_.children(node)) below_.push_back(rank_of(child));
-    }
-
-    range part() const { return part_; }
-    // Counted from 1 at the root: in which step it has the part from above; 0 of the root.
-    int step() const { return step_; }
-    int above() const { return above_; }
-    // The ranks that get it from this one, at step `step` + 1 or later.
-    const std::vector<int>& below() const { return below_; }
-
-private:
-    int node_of(int i) const { return which_ == 0 ? i : n_ % 2 == 0 ? n_ + 1 - i : i % n_ + 1; }
-    int rank_of(int node) const {
-        const int i = which_ == 0 ? node : n_ % 2 == 0 ? n_ + 1 - node : (node + n_ - 2) % n_ + 1;
-        return g_.rank(g_.root() + i);
-    }
-
-    const group& g_;
-    int which_, n_;
-    ordered_tree tree_;
-    range part_;
-    int step_ = 0, above_ = -1;
-    std::vector<int> below_;
+struct half_tree {
+    range part;
+    int step = 0;  // counted from 1 at the root: in which step it has the part from above; 0 of the root
+    int above = -1;
+    std::vector<int> below = {};  // the ranks that get it from this one, at step `step` + 1 or later
 };
+
+half_tree half_of(const group& g, int which) {
+    const int n = g.size() - 1, i = g.wrapped(g.position() - g.root());
+    const ordered_tree shape(n);
+    const auto rank_of = [&](int node) {
+        return g.rank(g.root() + (which == 0 ? node : n % 2 == 0 ? n + 1 - node : (node + n - 2) % n + 1));
+    };
+    half_tree half{.part = partition(g.whole(), 2, which)};
+    if (i == 0) {
+        half.below = {rank_of(shape.root())};
+        return half;
+    }
+    const int node = which == 0 ? i : n % 2 == 0 ? n + 1 - i : i % n + 1;
+    half.step = 1 + shape.depth(node);
+    half.above = half.step == 1 ? g.rank(g.root()) : rank_of(shape.parent(node));
+    for (const int child : shape.children(node)) half.below.push_back(rank_of(child));
+    return half;
+}
 
 // Parts of two children are added up together: neither message waits for the other one.
 void reduce_from_below(builder& out, const half_tree& t) {
-    if (t.below().size() == 1) return out.recv_reduce(t.below().front(), t.part());
-    std::vector<builder::place> parts{t.part()};
-    for (const int child : t.below()) {
-        parts.emplace_back(out.scratch(t.part().count()));
+    if (t.below.size() == 1) return out.recv_reduce(t.below.front(), t.part);
+    std::vector<builder::place> parts{t.part};
+    for (const int child : t.below) {
+        parts.emplace_back(out.scratch(t.part.count()));
         out.recv(child, parts.back());
     }
-    out.reduce(t.part(), parts);
+    out.reduce(t.part, parts);
 }
 
 void reduce(builder& out, const group& g) {
     if (g.size() == 1) return;
-    const half_tree halves[]{{g, 0}, {g, 1}};
+    const half_tree halves[]{half_of(g, 0), half_of(g, 1)};
     for (int step = ceil_log2(g.size()); step > 0; --step) {
         out.next_step();
         for (const half_tree& t : halves)
-            if (t.step() == step) out.send(t.above(), t.part());
+            if (t.step == step) out.send(t.above, t.part);
         for (const half_tree& t : halves)
-            if (t.step() == step - 1) reduce_from_below(out, t);
+            if (t.step == step - 1) reduce_from_below(out, t);
     }
 }
 
 void broadcast(builder& out, const group& g) {
     if (g.size() == 1) return;
-    const half_tree halves[]{{g, 0}, {g, 1}};
+    const half_tree halves[]{half_of(g, 0), half_of(g, 1)};
     for (int step = 1; step <= ceil_log2(g.size()); ++step) {
         out.next_step();
         for (const half_tree& t : halves)
-            if (t.step() == step - 1)
-                for (const int child : t.below()) out.send(child, t.part());
+            if (t.step == step - 1)
+                for (const int child : t.below) out.send(child, t.part);
         for (const half_tree& t : halves)
-            if (t.step() == step) out.recv(t.above(), t.part());
+            if (t.step == step) out.recv(t.above, t.part);
     }
 }
 

@@ -52,17 +52,11 @@ void check_equal(std::span<const range> blocks) {
 
 }  // namespace
 
-range stake::place(const operand& o) const {
-    const std::int64_t by = o.where == buffer::send ? send_at : o.where == buffer::recv ? recv_at : 0;
-    return {o.part.begin + by, o.part.end + by};
-}
-
 bool stake::holds(const operand& o) const {
     if ((o.where != buffer::send && o.where != buffer::recv) || o.part.empty()) return true;
     const std::vector<range>& parts = o.where == buffer::send ? given : due;
     const range r = place(o);
-    const auto after = std::upper_bound(parts.begin(), parts.end(), r.begin,
-                                        [](std::int64_t begin, range part) { return begin < part.begin; });
+    const auto after = std::ranges::upper_bound(parts, r.begin, {}, &range::begin);
     return after != parts.begin() && std::prev(after)->contains(r);
 }
 

@@ -72,8 +72,7 @@ private:
     // The kernels' tree, told once more: the left part has the largest power of two below the number of terms.
     int sum_by_tree(std::span<const int> terms) {
         if (terms.size() == 1) return terms.front();
-        std::size_t left = 1;
-        while (2 * left < terms.size()) left *= 2;
+        const std::size_t left = std::bit_floor(terms.size() - 1);
         const int a = sum_by_tree(terms.first(left)), b = sum_by_tree(terms.subspan(left));
         return a < 0 || b < 0 ? -1 : plain_sum({a, b});
     }

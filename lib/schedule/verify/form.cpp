@@ -19,10 +19,6 @@ void refuse(const schedule& s, std::size_t n, const std::string& why) {
 
 namespace {
 
-// In place send and recv are one memory.
-bool is_callers(buffer b) { return b == buffer::send || b == buffer::recv; }
-bool same_memory(buffer a, buffer b) { return a == b || (is_callers(a) && is_callers(b)); }
-
 class form {
 public:
     form(const schedule& s, const stake& mine) : s_(s), mine_(mine), waits_(s.instrs.size(), 0) {}
@@ -98,7 +94,7 @@ private:
                 refuse(s_, n, fmt::format("{} and {} differ in count", text(o), text(i.dst)));
             // Element by element in any order: an operand may be the destination itself, but not a part of it.
             const range from = mine_.place(o), to = mine_.place(i.dst);
-            if (same_memory(o.where, i.dst.where) && from.overlaps(to) && from != to)
+            if (same_memory(o.where, i.dst.where, true) && from.overlaps(to) && from != to)
                 refuse(s_, n, fmt::format("{} overlaps {}", text(o), text(i.dst)));
         });
     }

@@ -6,15 +6,6 @@
 
 namespace terrace::detail::proof {
 
-network::network(std::span<const schedule> all) : schedules_(all) {
-    for (const schedule& s : all) {
-        first_.push_back(rank_.size());
-        rank_.resize(rank_.size() + s.instrs.size(), s.rank);
-    }
-    partner_.resize(rank_.size());
-    match();
-}
-
 // One side's ends by way, in program order within one.
 std::vector<network::end> network::ends(bool receives) const {
     std::vector<end> result;
@@ -33,7 +24,12 @@ std::vector<network::end> network::ends(bool receives) const {
     return result;
 }
 
-void network::match() {
+network::network(std::span<const schedule> all) : schedules_(all) {
+    for (const schedule& s : all) {
+        first_.push_back(rank_.size());
+        rank_.resize(rank_.size() + s.instrs.size(), s.rank);
+    }
+    partner_.resize(rank_.size());
     const std::vector<end> sends = ends(false), receives = ends(true);
     for (std::size_t e = 0; e < std::max(sends.size(), receives.size()); ++e) {
         if (e == receives.size() || (e < sends.size() && sends[e].way() < receives[e].way()))

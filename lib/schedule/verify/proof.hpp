@@ -27,6 +27,12 @@ inline bool is_receive(action a) { return a == action::recv || a == action::recv
 inline bool is_message(action a) { return a == action::send || is_receive(a); }
 inline bool writes(action a) { return a != action::send; }
 
+/// True if operands of two buffers may overlap: in place send and recv are one memory.
+inline bool same_memory(buffer a, buffer b, bool in_place) {
+    const auto is_callers = [](buffer which) { return which == buffer::send || which == buffer::recv; };
+    return a == b || (in_place && is_callers(a) && is_callers(b));
+}
+
 /// Calls f(operand) for all that the instruction reads, or that peers read while it runs.
 template <class F>
 void for_each_read(const schedule& s, const instr& i, F&& f) {
@@ -43,7 +49,10 @@ struct stake {
     std::vector<range> given, due;          // what send holds and what recv is to hold, ascending and apart
 
     /// An operand's places; of scratch, its elements.
-    range place(const operand& o) const;
+    range place(const operand& o) const {
+        const std::int64_t by = o.where == buffer::send ? send_at : o.where == buffer::recv ? recv_at : 0;
+        return {o.part.begin + by, o.part.end + by};
+    }
     /// Whether all of an operand of send is given, of recv due.
     bool holds(const operand& o) const;
 };
@@ -108,7 +117,6 @@ private:
     };
 
     std::vector<end> ends(bool receives) const;
-    void match();
 
     std::span<const schedule> schedules_;
     std::vector<std::size_t> first_;    // id of each rank's first instruction

@@ -106,25 +106,19 @@ private:
         return memory_[at(rank)][static_cast<std::size_t>(where)];
     }
 
-    pieces look(int rank, const operand& o) {
-        pieces result;
-        const range place = terms_.of(rank).place(o);
-        buffer_of(rank, o.where).visit(place, [&](range part, const cell& c) {
-            result.push_back(
-                {{part.begin - place.begin, part.end - place.begin}, c.value, part.begin + c.shift, c.finished});
-        });
-        return result;
-    }
-
     pieces read(std::size_t id, const operand& o) { return read_of(id, net_.rank(id), o); }
 
     // Returns what the instruction reads in the memory of a rank, its own or a peer's.
     pieces read_of(std::size_t id, int owner, const operand& o) {
-        pieces values = look(owner, o);
-        for (const piece& p : values)
-            if (p.value < 0)
+        pieces values;
+        const range place = terms_.of(owner).place(o);
+        buffer_of(owner, o.where).visit(place, [&](range part, const cell& c) {
+            if (c.value < 0)
                 net_.refuse(id, fmt::format("reads {}{}, but not all of it has been written", text(o),
                                             owner == net_.rank(id) ? "" : fmt::format(" of rank {}", owner)));
+            values.push_back(
+                {{part.begin - place.begin, part.end - place.begin}, c.value, part.begin + c.shift, c.finished});
+        });
         return values;
     }
 

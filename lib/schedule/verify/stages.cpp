@@ -10,14 +10,6 @@
 
 namespace terrace::detail::proof {
 
-namespace {
-
-bool same_memory(buffer a, buffer b, bool in_place) {
-    return a == b || (in_place && a != buffer::scratch && b != buffer::scratch);
-}
-
-}  // namespace
-
 stages::stages(const network& net) : net_(net), number_(net.size()) {
     for (const schedule& s : net.schedules()) copied_.push_back(gives_copy(s, lane_code(s)));
     meet();
@@ -44,10 +36,6 @@ void stages::meet() {
         instances_[entry->second].ids[at(g.position())] = id;
     }
 }
-
-const group& stages::group_of(std::size_t id) const { return net_.home(id).groups[at(net_.instruction(id).peer)]; }
-
-int stages::position_of(std::size_t id) const { return group_of(id).position(); }
 
 buffer stages::own_part(std::size_t id) const {
     return own_part_of(net_.home(id), net_.instruction(id), copied_[at(net_.rank(id))]);
@@ -136,11 +124,6 @@ void stages::settle(const buffer_case& now) {
         if (const auto fault = find_stage_fault(s.work, std::span<const member_memory>(s.members), shards_of(s)))
             net_.refuse(first, *fault);
     }
-}
-
-stage_step stages::step(std::size_t id, int round) const {
-    const stage_instance& s = instances_[number_[id]];
-    return step_of(s.work, round, position_of(id), s.members, shards_of(s));
 }
 
 operand stages::operand_of(const stage_instance& s, const stage_part& p, bool own) const {

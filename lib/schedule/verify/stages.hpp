@@ -35,13 +35,15 @@ public:
     /// Decides how members share the work in a case, as they do at run time, and proves the stages' memory.
     void settle(const buffer_case& now);
 
-    std::size_t size() const noexcept { return instances_.size(); }
     const stage_instance& instance(std::size_t n) const { return instances_[n]; }
     std::size_t number_of(std::size_t id) const { return number_[id]; }
-    int position_of(std::size_t id) const;
+    int position_of(std::size_t id) const { return group_of(id).position(); }
     std::span<const range> shards_of(const stage_instance& s) const { return group_of(s.ids.front()).shards(); }
     /// Returns what the instruction's rank does in a round.
-    stage_step step(std::size_t id, int round) const;
+    stage_step step(std::size_t id, int round) const {
+        const stage_instance& s = instances_[number_[id]];
+        return step_of(s.work, round, position_of(id), s.members, shards_of(s));
+    }
     /// The elements of a part, as its owner names them. @param own it is what the owner itself adds up of its own
     operand operand_of(const stage_instance& s, const stage_part& p, bool own) const;
 
@@ -49,7 +51,7 @@ public:
     buffer own_part(std::size_t id) const;
 
 private:
-    const group& group_of(std::size_t id) const;
+    const group& group_of(std::size_t id) const { return net_.home(id).groups[at(net_.instruction(id).peer)]; }
     void meet();
     void check_terms(const stage_instance& s) const;
     void check_reach(std::size_t id) const;

@@ -14,8 +14,6 @@ namespace terrace::detail {
 
 namespace {
 
-using json_kind = json_value::kind;
-
 constexpr std::size_t most_layers = 8;  // AWS has 3 or 4
 
 bool is_kept_of_aws(std::string_view of, std::string_view key) {
@@ -29,11 +27,11 @@ std::vector<std::string> place_of(const json_file& file, const json_value& insta
     const json_value* zone = instance.find("ZoneId");
     if (!zone) zone = instance.find("AvailabilityZone");
     std::vector<std::string> place{zone ? zone->text : ""};
-    const json_value& layers = file.at(instance, "NetworkNodes", json_kind::list);
+    const json_value& layers = file.at(instance, "NetworkNodes", json_value::kind::list);
     if (layers.items.size() > most_layers)
         file.fail(layers, fmt::format("more than {} layers of network nodes", most_layers));
     for (const json_value& layer : layers.items) {
-        if (layer.what != json_kind::text || layer.text.empty())
+        if (layer.what != json_value::kind::text || layer.text.empty())
             file.fail(layer, "the id of a network node expected here");
         place.push_back(layer.text);
     }
@@ -45,9 +43,9 @@ switch_network read_aws(const std::string& path, const read_options&) {
     const json_file file(path, is_kept_of_aws);
     std::vector<placed_node> nodes;
     std::size_t places = 1;
-    const json_value& instances = file.at(file.root(), "Instances", json_kind::list);
+    const json_value& instances = file.at(file.root(), "Instances", json_value::kind::list);
     for (const json_value& i : instances.items) {
-        nodes.push_back({i.where, file.at(i, "InstanceId", json_kind::text).text, place_of(file, i)});
+        nodes.push_back({i.where, file.at(i, "InstanceId", json_value::kind::text).text, place_of(file, i)});
         places = std::max(places, nodes.back().within.size());
     }
     if (nodes.empty())

@@ -20,14 +20,6 @@ namespace {
 
 constexpr int version = 1;
 
-void check_version(const document& map) { expect_format(map.at("terrace_topology"), version, "update Terrace"); }
-
-std::string read_name(const document& map) {
-    const document entry = map.at("name");
-    if (entry.text().empty()) entry.fail("a machine needs a name");
-    return entry.text();
-}
-
 // Returns the words for the ways to describe a node: "hwloc: FILE, nccl: FILE or synthetic: ...".
 std::string ways_to_describe() {
     std::vector<std::string> ways;
@@ -63,7 +55,7 @@ topology read_node(const document& map, const std::filesystem::path& directory, 
     map.allow_only(keys);
     const topology_format* chosen = nullptr;
     for (const topology_format& f : topology_formats()) {
-        if (!f.describes_node() || !map.has(f.name)) continue;
+        if (!map.has(f.name)) continue;
         if (chosen) map.at(f.name).fail(fmt::format("the node has a description already ({})", chosen->name));
         chosen = &f;
     }
@@ -167,17 +159,13 @@ topology read_torus_machine(const document& map, const std::filesystem::path& di
 
 // A node's type: a description, its levels, or just how many ranks share memory.
 topology read_type(const document& entry, const std::filesystem::path& directory, const node_reader& read) {
-    hierarchy inside;
     if (entry.is_scalar()) {
-        inside = {{usual_level("node", fabric::shm)},
-                  tree::uniform(std::vector{static_cast<int>(entry.integer(1, max_ranks))})};
-    } else if (entry.has("levels")) {
-        entry.allow_only({"levels", "tree"});
-        inside = read_inside(entry);
-    } else {
-        return read_node(entry, directory, read);
+        const auto ranks = static_cast<int>(entry.integer(1, max_ranks));
+        return {"", {{usual_level("node", fabric::shm)}, tree::uniform(std::vector{ranks})}, nullptr, {}};
     }
-    return {"", std::move(inside), nullptr, {}};
+    if (!entry.has("levels")) return read_node(entry, directory, read);
+    entry.allow_only({"levels", "tree"});
+    return {"", read_inside(entry), nullptr, {}};
 }
 
 // `domains:`, and `nodes:` if they are of types.
@@ -245,13 +233,14 @@ topology read_cluster(const std::filesystem::path& file, const node_reader& read
             fmt::format("\"terrace_topology\" is missing, with which a cluster file begins; if it is to be "
                         "another description of machines, these are read: {}",
                         format_descriptions()));
-    check_version(map);
+    expect_format(map.at("terrace_topology"), version, "update Terrace");
     if (map.has("hosts")) map.at("hosts").fail("hosts are named at the level whose domains are nodes: move it there");
     map.allow_only({"terrace_topology", "name", "levels", "tree", "domains", "torus", "links", "node", "nodes",
                     "reduction", "segment"});
-    const std::string name = read_name(map);
+    const document name = map.at("name");
+    if (name.text().empty()) name.fail("a machine needs a name");
     topology t = read_machine(map, file.parent_path(), read);
-    t.name = name;
+    t.name = name.text();
     return t;
 }
 

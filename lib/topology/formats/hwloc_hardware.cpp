@@ -17,6 +17,7 @@
 
 #include <terrace/error.hpp>
 
+#include "base/at_end.hpp"
 #include "base/text_parts.hpp"
 
 namespace terrace::detail {
@@ -178,13 +179,11 @@ private:
                 drivers.insert(g.name.substr(0, g.name.find_first_of("0123456789")));
             }
         if (drivers.size() == 1 && numbers.size() == gpus_.size()) return;
-        std::vector<std::pair<std::uint64_t, gpu_name*>> order;
-        for (auto& [o, g] : gpus_) order.emplace_back(g.bus, &g);
-        std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
-            return std::pair(a.first, std::string_view(a.second->name)) <
-                   std::pair(b.first, std::string_view(b.second->name));
-        });
-        for (std::size_t i = 0; i < order.size(); ++i) order[i].second->number = static_cast<int>(i);
+        std::vector<gpu_name*> order;
+        for (auto& [o, g] : gpus_) order.push_back(&g);
+        std::ranges::stable_sort(order, {},
+                                 [](const gpu_name* g) { return std::pair(g->bus, std::string_view(g->name)); });
+        for (std::size_t i = 0; i < order.size(); ++i) order[i]->number = static_cast<int>(i);
     }
 
     std::map<object, gpu_name> gpus_;
@@ -203,10 +202,8 @@ std::optional<part> nic_of(object device) {
     const bool infiniband = kind == 0x0207 || kind == 0x0208 || kind == 0x0c06;
     // Something else on the bus may have a network behind it: a USB controller, say.
     if (fabric == seen.end() && !infiniband && kind != 0x0200 && (is_pci(device) || net == seen.end())) return {};
-    part nic;
-    nic.what = part::kind::nic;
-    nic.infiniband = infiniband;
-    nic.rdma = fabric != seen.end() ? is_up(*fabric) : infiniband;
+    part nic{
+        .what = part::kind::nic, .infiniband = infiniband, .rdma = fabric != seen.end() ? is_up(*fabric) : infiniband};
     if (fabric != seen.end()) nic.name = name_of(*fabric);
     else if (net != seen.end()) nic.name = name_of(*net);
     else nic.name = bus_id(device->attr->pcidev);
@@ -218,8 +215,6 @@ std::optional<part> nic_of(object device) {
 }
 
 // ---- The tree of parts ----------------------------------------------------------------------------------------------
-
-double slower(double a, double b) { return a > 0 && b > 0 ? std::min(a, b) : std::max(a, b); }
 
 class converter {
 public:
@@ -250,9 +245,7 @@ public:
 
 private:
     static part core(object o) {
-        part p;
-        p.what = part::kind::core;
-        p.name = fmt::format("core {}", o->logical_index);
+        part p{.what = part::kind::core, .name = fmt::format("core {}", o->logical_index)};
         unsigned processor = 0;
         hwloc_bitmap_foreach_begin(processor, o->cpuset) p.processors.push_back(static_cast<int>(processor));
         hwloc_bitmap_foreach_end();
@@ -270,52 +263,33 @@ private:
         };
         append(o->first_child);
         append(o->io_first_child);
-        const object memory = numa_node(o);
-        if (!memory) return below;
-        part numa;
-        numa.what = part::kind::numa;
-        numa.name = fmt::format("numa {}", memory->logical_index);
-        numa.children = std::move(below);
-        return one(std::move(numa));
-    }
-
-    // The first NUMA node right at `o`, behind a memory-side cache perhaps.
-    static object numa_node(object o) {
+        // The first NUMA node right at `o`, behind a memory-side cache perhaps.
         object memory = o->memory_first_child;
         while (memory && memory->type != HWLOC_OBJ_NUMANODE) memory = memory->memory_first_child;
-        return memory;
-    }
-
-    static std::vector<part> one(part p) {
-        std::vector<part> result;
-        result.push_back(std::move(p));
-        return result;
+        if (!memory) return below;
+        return list_of({.what = part::kind::numa,
+                        .name = fmt::format("numa {}", memory->logical_index),
+                        .children = std::move(below)});
     }
 
     std::vector<part> place(object o, part::kind what) {
-        part p;
-        p.what = what;
-        p.name = what == part::kind::machine
-                     ? "machine"
-                     : fmt::format("{} {}", what == part::kind::cache ? "l3" : to_string(what), o->logical_index);
-        p.children = inside(o);
-        return one(std::move(p));
+        const std::string_view type = what == part::kind::cache ? "l3" : to_string(what);
+        return list_of({.what = what,
+                        .name = what == part::kind::machine ? "machine" : fmt::format("{} {}", type, o->logical_index),
+                        .children = inside(o)});
     }
 
     std::vector<part> device(object o) {
         if (const gpu_name* known = gpus_.find(o)) {
             gpu_indexes_.emplace(o, static_cast<int>(gpu_indexes_.size()));
-            part gpu;
-            gpu.what = part::kind::gpu;
-            gpu.name = known->name;
-            gpu.order = known->number.value_or(0);
+            part gpu{.what = part::kind::gpu, .name = known->name, .order = known->number.value_or(0)};
             if (is_pci(o)) {
                 gpu.link = pcie_rate(o->attr->pcidev);
                 gpu.pci = model_of(o->attr->pcidev);
             }
-            return one(std::move(gpu));
+            return list_of(std::move(gpu));
         }
-        if (auto nic = nic_of(o)) return one(std::move(*nic));
+        if (auto nic = nic_of(o)) return list_of(std::move(*nic));
         return is_pci(o) ? inside(o) : std::vector<part>{};
     }
 
@@ -333,16 +307,14 @@ private:
             std::move(more.begin(), more.end(), std::back_inserter(below));
         }
         if (!host && !bridges) drop_virtual_nics(below);
-        if (below.size() == 1) below.front().link = slower(below.front().link, link);
+        if (below.size() == 1) below.front().link = slower_of(below.front().link, link);
         if (below.size() < 2) return below;
-        part p;
-        p.what = host ? part::kind::root : bridges ? part::kind::bus_switch : part::kind::slot;
+        part p{.what = host ? part::kind::root : bridges ? part::kind::bus_switch : part::kind::slot, .link = link};
         p.name = host ? fmt::format("host bridge {:04x}:{:02x}", o->attr->bridge.downstream.pci.domain,
                                     o->attr->bridge.downstream.pci.secondary_bus)
                       : fmt::format("{} {}", to_string(p.what), bus_id(o->attr->bridge.upstream.pci));
-        p.link = link;
         p.children = std::move(below);
-        return one(std::move(p));
+        return list_of(std::move(p));
     }
 
     // Virtual functions have a device number of their own, and the port of the physical function beside them.
@@ -360,16 +332,11 @@ private:
 
 // ---- Wires between GPUs ---------------------------------------------------------------------------------------------
 
-struct release_distances {
-    hwloc_topology_t topology;
-    void operator()(hwloc_distances_s* d) const noexcept { hwloc_distances_release(topology, d); }
-};
-
 void add_wires(hardware& h, hwloc_topology_t t, const std::map<object, int>& gpus, const char* matrix_name) {
-    hwloc_distances_s* raw = nullptr;
+    hwloc_distances_s* matrix = nullptr;
     unsigned found = 1;
-    if (hwloc_distances_get_by_name(t, matrix_name, &found, &raw, 0) != 0 || found == 0) return;
-    const std::unique_ptr<hwloc_distances_s, release_distances> matrix(raw, {t});
+    if (hwloc_distances_get_by_name(t, matrix_name, &found, &matrix, 0) != 0 || found == 0) return;
+    const at_end release([&] { hwloc_distances_release(t, matrix); });
     // A GPU's number, -1 for a switch, nothing for a processor, which forwards nothing.
     std::vector<std::optional<int>> ends;
     for (unsigned i = 0; i < matrix->nbobjs; ++i) {

@@ -6,10 +6,6 @@
 
 #include <fmt/format.h>
 
-#include <terrace/error.hpp>
-
-#include "base/document.hpp"
-#include "base/text_check.hpp"
 #include "base/text_parts.hpp"
 #include "topology/formats.hpp"
 #include "topology/formats/infiniband.hpp"
@@ -19,7 +15,6 @@ namespace terrace::detail {
 
 namespace {
 
-constexpr std::size_t max_iblinkinfo = 32 << 20;
 constexpr std::string_view arrow_begins = "==(", arrow_ends = ")==>";
 
 // "4X 106.25 Gbps Active/ LinkUp" [B/s]; 0 for a speed that is not known, nothing for a port without a link.
@@ -36,62 +31,40 @@ std::optional<double> rate_of(std::string_view state) {
 
 // Below a line `Switch: GUID NAME:` a line for each port: `LID PORT[  ] ==( 4X 106.25 Gbps Active/ LinkUp)==> LID PORT[
 // ] "NAME" ( )`. Lines of adapters have the same cables, which are not needed. LIDs name what is at either end.
-class iblinkinfo_reader {
-public:
-    explicit iblinkinfo_reader(const std::string& file) : text_(read_text(file, max_iblinkinfo)) {
-        fabric_.source = file;
-        check_text(text_, file);
-        for_each_line(text_, [&](std::string_view text, int line) { read_line(without_blanks_at_end(text), line); });
-        std::erase_if(fabric_.switches, [](const auto& s) { return s.id.empty(); });  // all ports down
-    }
-
-    switch_network network() const { return network_of(fabric_); }
-
-private:
-    [[noreturn]] void fail(int line, const std::string& message) const {
-        throw input_error(fabric_.source, line, 1, message);
-    }
-
-    void read_line(std::string_view text, int line) {
+class iblinkinfo_reader : public fabric_reader {
+    void read_line(std::string_view text, int line) override {
         const std::size_t arrow = text.find(arrow_begins);
         if (arrow != text.npos) {
             if (in_switch_) read_port(text, arrow, line);
             return;
         }
-        text = without_leading_blanks(text);
         in_switch_ = text.starts_with("Switch:");
         if (!in_switch_) return;
         std::string_view name = text.substr(std::string_view("Switch:").size());
         if (name.ends_with(':')) name.remove_suffix(1);
-        const std::vector<std::string_view> words = split_at_blanks(name);
-        if (words.empty()) fail(line, "the switch has no GUID; print the fabric again");
-        const auto after = static_cast<std::size_t>(words[0].data() + words[0].size() - name.data());
-        fabric_.switches.push_back({{line, 1}, {}, std::string(without_leading_blanks(name.substr(after)))});
+        name = without_leading_blanks(name);
+        if (name.empty()) fail(line, "the switch has no GUID; print the fabric again");
+        name.remove_prefix(std::min(name.find_first_of(line_blanks), name.size()));
+        fabric_.switches.push_back({{line, 1}, {}, std::string(without_leading_blanks(name))});
     }
 
     void read_port(std::string_view text, std::size_t arrow, int line) {
         const std::size_t end = text.find(arrow_ends, arrow);
         if (end == text.npos) fail(line, "the line ends inside ==( )==>; print the fabric again");
         infiniband_fabric::fabric_switch& s = fabric_.switches.back();
-        const std::vector<std::string_view> own = split_at_blanks(text.substr(0, arrow));
-        const std::optional<int> own_lid = own.empty() ? std::nullopt : leading_number<int>(own.front());
+        const std::optional<int> own_lid = leading_number<int>(text);
         if (!own_lid) fail(line, "the port has no LID; print the fabric again");
         if (s.id.empty()) s.id = fmt::format("lid-{}", *own_lid);
         const std::optional<double> rate =
             rate_of(text.substr(arrow + arrow_begins.size(), end - arrow - arrow_begins.size()));
         if (!rate) return;
-        const std::string_view peer = text.substr(end + arrow_ends.size());
-        const std::vector<std::string_view> other = split_at_blanks(peer.substr(0, peer.find('"')));
-        const std::optional<int> lid = other.empty() ? std::nullopt : leading_number<int>(other.front());
+        const std::string_view peer = without_leading_blanks(text.substr(end + arrow_ends.size()));
+        const std::optional<int> lid = leading_number<int>(peer);
         if (!lid) fail(line, "the link has no LID at its other end; print the fabric again");
         const std::size_t quote = peer.find('"'), close = quote == peer.npos ? quote : peer.find('"', quote + 1);
         const std::string_view name = close == peer.npos ? "" : peer.substr(quote + 1, close - quote - 1);
         s.ports.push_back({fmt::format("lid-{}", *lid), std::string(name), *rate});
     }
-
-    std::string text_;
-    infiniband_fabric fabric_;
-    bool in_switch_ = false;
 };
 
 bool is_iblinkinfo(const source_start& start) {
@@ -103,7 +76,7 @@ bool is_iblinkinfo(const source_start& start) {
 
 topology_format iblinkinfo_format() {
     return {"iblinkinfo", "InfiniBand's iblinkinfo", is_iblinkinfo,
-            [](const std::string& file, const read_options&) { return iblinkinfo_reader(file).network(); }};
+            [](const std::string& file, const read_options&) { return iblinkinfo_reader().read(file); }};
 }
 
 }  // namespace terrace::detail

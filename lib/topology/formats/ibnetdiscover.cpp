@@ -2,11 +2,7 @@
 #include <string_view>
 #include <vector>
 
-#include <terrace/error.hpp>
-
-#include "base/document.hpp"
 #include "base/letters.hpp"
-#include "base/text_check.hpp"
 #include "base/text_parts.hpp"
 #include "topology/formats.hpp"
 #include "topology/formats/infiniband.hpp"
@@ -15,8 +11,6 @@
 namespace terrace::detail {
 
 namespace {
-
-constexpr std::size_t max_ibnetdiscover = 32 << 20;
 
 /// One line, read from the left.
 class line_reader {
@@ -72,22 +66,8 @@ double rate_at_end_of(std::string_view line) {
 // A record is a line `Switch PORTS "ID" # "description" ...`, and one for each port that has a link: `[3]
 // "PEER"[1](guid) # "description" lid 7 4xNDR`. Adapters (Ca, Hca) have records of the same cables, which are not
 // needed.
-class ibnetdiscover_reader {
-public:
-    explicit ibnetdiscover_reader(const std::string& file) : text_(read_text(file, max_ibnetdiscover)) {
-        fabric_.source = file;
-        check_text(text_, file);
-        for_each_line(text_, [&](std::string_view text, int line) { read_line(without_blanks_at_end(text), line); });
-    }
-
-    switch_network network() const { return network_of(fabric_); }
-
-private:
-    [[noreturn]] void fail(int line, const std::string& message) const {
-        throw input_error(fabric_.source, line, 1, message);
-    }
-
-    void read_line(std::string_view text, int line) {
+class ibnetdiscover_reader : public fabric_reader {
+    void read_line(std::string_view text, int line) override {
         line_reader r(text);
         if (r.skip("[")) {
             if (in_switch_) fabric_.switches.back().ports.push_back(port(text, line));
@@ -117,10 +97,6 @@ private:
         p.rate = rate_at_end_of(r.rest());
         return p;
     }
-
-    std::string text_;
-    infiniband_fabric fabric_;
-    bool in_switch_ = false;
 };
 
 // True if a line begins a record, or is the comment that ibnetdiscover begins with; messages may come before.
@@ -139,7 +115,7 @@ bool is_ibnetdiscover(const source_start& start) {
 
 topology_format ibnetdiscover_format() {
     return {"ibnetdiscover", "InfiniBand's ibnetdiscover", is_ibnetdiscover,
-            [](const std::string& file, const read_options&) { return ibnetdiscover_reader(file).network(); }};
+            [](const std::string& file, const read_options&) { return ibnetdiscover_reader().read(file); }};
 }
 
 }  // namespace terrace::detail

@@ -11,12 +11,12 @@
 
 #include <fmt/format.h>
 
-#include <terrace/error.hpp>
-
 #include "base/disjoint_sets.hpp"
 #include "base/hosts.hpp"
 #include "base/index.hpp"
 #include "base/letters.hpp"
+#include "base/text_check.hpp"
+#include "base/text_file.hpp"
 #include "base/text_parts.hpp"
 
 namespace terrace::detail {
@@ -35,14 +35,6 @@ constexpr std::array lane_speeds{
     lane_speed{"FDR10", 10.3125, 10}, lane_speed{"FDR", 14.0625, 13.6}, lane_speed{"EDR", 25.78125, 25},
     lane_speed{"HDR", 53.125, 50},    lane_speed{"NDR", 106.25, 100},   lane_speed{"XDR", 212.5, 200},
 };
-
-bool is_host_name(const std::string& name) {
-    try {
-        return expand_hosts(name, 2) == std::vector{name};
-    } catch (const usage_error&) {
-        return false;
-    }
-}
 
 // "node01 HCA-1", "node01 mlx5_0": the host and its adapter. Others have their maker's words.
 std::pair<std::string, std::string> host_and_adapter(const std::string& description) {
@@ -104,9 +96,7 @@ private:
                 if (name.empty() || !is_host_name(name)) {
                     nameless += !p.description.empty() && !known.contains(p.peer);
                     name = p.peer;
-                    if (!is_host_name(name))
-                        net_.fail(f_.switches[s].where,
-                                  fmt::format("\"{}\" is no name of a node", name.substr(0, 255)));
+                    net_.expect_host_name(name, f_.switches[s].where);
                 }
                 const auto [entry, is_new] = known.emplace(name, hosts_.size());
                 if (is_new) hosts_.push_back({name, {}});
@@ -141,37 +131,31 @@ private:
     // The switches that all nodes of a group have their i-th adapter on; nothing where that is not one for each i.
     void find_rails() {
         const std::size_t count = hosts_.front().nics.size();
-        bool alike = count > 1;
-        bool rails = true;
+        net_.rails = count > 1;
         std::map<int, const host*> first;  // by group
         for (const host& h : hosts_) {
-            net_.nics.emplace(h.name, std::vector<double>{});
             for (const nic& n : h.nics) net_.nics[h.name].push_back(n.rate);
-            alike &= h.nics.size() == count;
+            net_.rails &= h.nics.size() == count;
             const host& other = *first.emplace(sets_.find(h.nics.front().leaf), &h).first->second;
-            for (std::size_t i = 0; alike && i < count; ++i) {
-                rails &= h.nics[i].leaf == other.nics[i].leaf;
-                for (std::size_t j = 0; j < i; ++j) rails &= h.nics[i].leaf != h.nics[j].leaf;
+            for (std::size_t i = 0; net_.rails && i < count; ++i) {
+                net_.rails &= h.nics[i].leaf == other.nics[i].leaf;
+                for (std::size_t j = 0; j < i; ++j) net_.rails &= h.nics[i].leaf != h.nics[j].leaf;
             }
         }
-        net_.rails = alike && rails;
         if (!net_.rails) return;
         double slowest = 0;
         for (const auto& [group, h] : first)
-            for (const nic& n : h->nics)
-                if (const double up = links_of(n.leaf, [](int) { return true; }); up > 0)
-                    slowest = slowest > 0 ? std::min(slowest, up) : up;
+            for (const nic& n : h->nics) slowest = slower_of(slowest, links_of(n.leaf));
         net_.spine = slowest;
         net_.notes.push_back(fmt::format("rails: each of the {} adapters of a node is on a switch of its own", count));
     }
 
-    // What a switch's links to those switches carry together [B/s]; 0 where one is not known.
-    template <class Wanted>
-    double links_of(int s, const Wanted& wanted) const {
+    // What a switch's links to other switches carry together [B/s]; 0 where one is not known.
+    double links_of(int s) const {
         double all = 0;
         for (const infiniband_fabric::port& p : f_.switches[at(s)].ports) {
             const auto peer = number_.find(p.peer);
-            if (peer == number_.end() || peer->second == s || !wanted(peer->second)) continue;
+            if (peer == number_.end() || peer->second == s) continue;
             if (p.rate <= 0) return 0;
             all += p.rate;
         }
@@ -179,10 +163,9 @@ private:
     }
 
     void add_leaves() {
-        std::map<int, std::size_t> of_group;
         for (const host& h : hosts_) {
             const int group = sets_.find(h.nics.front().leaf);
-            const auto [entry, is_new] = of_group.emplace(group, net_.switches.size());
+            const auto [entry, is_new] = below_.emplace(group, net_.switches.size());
             if (is_new) add(group, "");
             network_switch& leaf = net_.switches[entry->second];
             double all = 0;
@@ -191,7 +174,6 @@ private:
             leaf.nodes.push_back(h.name);
             leaf.node_links.push_back(known ? all : 0);
         }
-        below_ = of_group;
     }
 
     void add(int first, const std::string& above) {
@@ -205,8 +187,7 @@ private:
     }
 
     // Calls with each link between two switches up to this tier, from either end: the switches, and its rate [B/s].
-    template <class Call>
-    void each_link(int tier, const Call& call) const {
+    void each_link(int tier, const auto& call) const {
         const auto counts = [&](int s) { return tier_[at(s)] != unknown && tier_[at(s)] <= tier; };
         for (int s = 0; s < static_cast<int>(f_.switches.size()); ++s)
             for (const infiniband_fabric::port& p : f_.switches[at(s)].ports) {
@@ -215,8 +196,7 @@ private:
             }
     }
 
-    template <class Wanted>
-    disjoint_sets joined_by(int tier, const Wanted& wanted) const {
+    disjoint_sets joined_by(int tier, const auto& wanted) const {
         disjoint_sets joined = sets_;
         each_link(tier, [&](int a, int b, double) {
             if (wanted(a, b)) joined.merge(a, b);
@@ -306,11 +286,8 @@ private:
         sets_ = std::move(joined);
         for (const auto& [first, part] : parts) {
             const int whole = sets_.find(first);
-            auto entry = below_.find(whole);
-            if (entry == below_.end()) {
-                entry = below_.emplace(whole, net_.switches.size()).first;
-                add(whole, above);
-            }
+            const auto [entry, is_new] = below_.emplace(whole, net_.switches.size());
+            if (is_new) add(whole, above);
             net_.switches[entry->second].switches.push_back(net_.switches[part].name);
         }
     }
@@ -346,5 +323,14 @@ double infiniband_rate(std::string_view width, std::string_view speed) noexcept 
 }
 
 switch_network network_of(const infiniband_fabric& f) { return fabric_tree(f).take(); }
+
+switch_network fabric_reader::read(const std::string& file) {
+    fabric_.source = file;
+    const std::string text = read_text(file, 32 << 20);
+    check_text(text, file);
+    for_each_line(text, [&](std::string_view line, int number) { read_line(trimmed(line), number); });
+    std::erase_if(fabric_.switches, [](const auto& s) { return s.id.empty(); });  // all ports down
+    return network_of(fabric_);
+}
 
 }  // namespace terrace::detail

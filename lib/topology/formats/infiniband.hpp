@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include <terrace/error.hpp>
+
 #include "topology/network.hpp"
 
 namespace terrace::detail {
@@ -38,5 +40,25 @@ double infiniband_rate(std::string_view width, std::string_view speed) noexcept;
 /// connect. Leaf switches that share a node (rails) are one. Links have the rates of all their cables together.
 /// @throws input_error if no switch has a node
 switch_network network_of(const infiniband_fabric& f);
+
+/// Reads a fabric from what a tool prints, line by line.
+class fabric_reader {
+public:
+    virtual ~fabric_reader() = default;
+    /// @throws input_error
+    switch_network read(const std::string& file);
+
+protected:
+    [[noreturn]] void fail(int line, const std::string& message) const {
+        throw input_error(fabric_.source, line, 1, message);
+    }
+
+    infiniband_fabric fabric_;
+    bool in_switch_ = false;  ///< the lines that follow are about the last switch
+
+private:
+    /// @param text has no blanks at its ends
+    virtual void read_line(std::string_view text, int line) = 0;
+};
 
 }  // namespace terrace::detail

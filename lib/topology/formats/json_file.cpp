@@ -1,11 +1,7 @@
 #include "topology/formats/json_file.hpp"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-
-#include <terrace/error.hpp>
 
 #include "base/document.hpp"
 #include "base/text_check.hpp"
@@ -36,7 +32,6 @@ public:
         return *this;
     }
     bool operator==(const counting_iterator& other) const { return at_ == other.at_; }
-    bool operator!=(const counting_iterator& other) const { return at_ != other.at_; }
 
 private:
     const char* at_;
@@ -53,15 +48,9 @@ struct json_events final : nlohmann::json_sax<nlohmann::json> {
 
     bool null() override { return add({where}); }
     bool boolean(bool value) override { return add({where, json_value::kind::flag, value ? "true" : "false"}); }
-    bool number_integer(number_integer_t n) override {
-        return add({where, json_value::kind::number, fmt::to_string(n)});
-    }
-    bool number_unsigned(number_unsigned_t n) override {
-        return add({where, json_value::kind::number, fmt::to_string(n)});
-    }
-    bool number_float(number_float_t, const string_t& text) override {
-        return add({where, json_value::kind::number, text});
-    }
+    bool number_integer(number_integer_t n) override { return number(fmt::to_string(n)); }
+    bool number_unsigned(number_unsigned_t n) override { return number(fmt::to_string(n)); }
+    bool number_float(number_float_t, const string_t& text) override { return number(text); }
     bool string(string_t& text) override { return add({where, json_value::kind::text, kept() ? std::move(text) : ""}); }
     bool binary(binary_t&) override { return add({where}); }
     bool start_object(std::size_t) override { return open(json_value::kind::map); }
@@ -71,7 +60,7 @@ struct json_events final : nlohmann::json_sax<nlohmann::json> {
 
     bool key(string_t& name) override {
         frame& top = stack.back();
-        top.keep_next = top.kept && keep(top.of, name);
+        top.keep_next = top.kept && (keep == nullptr || keep(top.of, name));
         if (top.keep_next) {
             if (top.value.find(name)) fail(fmt::format("key \"{}\" is there twice; remove one", name));
             top.next = std::move(name);
@@ -112,6 +101,8 @@ private:
         return true;
     }
 
+    bool number(const std::string& digits) { return add({where, json_value::kind::number, digits}); }
+
     bool close() {
         frame done = std::move(stack.back());
         stack.pop_back();
@@ -135,11 +126,6 @@ private:
     std::size_t values = 0;
 };
 
-const json_value* json_value::find(std::string_view key) const noexcept {
-    const auto found = std::ranges::find_if(entries, [&](const auto& e) { return e.first == key; });
-    return found == entries.end() ? nullptr : &found->second;
-}
-
 json_file::json_file(const std::string& path, filter keep)
     : json_file(path, read_text(path, max_json), keep, max_json_values) {}
 
@@ -159,10 +145,6 @@ const json_value& json_file::at(const json_value& map, std::string_view key, jso
     constexpr std::string_view names[] = {"a map", "a list", "a text", "a number", "true or false", "null"};
     if (found->what != what) fail(*found, fmt::format("\"{}\" is not {}", key, names[static_cast<int>(what)]));
     return *found;
-}
-
-void json_file::fail(const json_value& at, const std::string& message) const {
-    throw input_error(path_, at.where.line, at.where.column, message);
 }
 
 }  // namespace terrace::detail

@@ -1,9 +1,12 @@
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include <terrace/error.hpp>
 
 #include "topology/network.hpp"
 
@@ -21,14 +24,17 @@ struct json_value {
     std::vector<json_value> items = {};
 
     /// Returns the entry of a map; null where there is none.
-    const json_value* find(std::string_view key) const noexcept;
+    const json_value* find(std::string_view key) const noexcept {
+        const auto found = std::ranges::find_if(entries, [&](const auto& e) { return e.first == key; });
+        return found == entries.end() ? nullptr : &found->second;
+    }
 };
 
 /// A well-formed JSON file.
 class json_file {
 public:
     /// Whether the entry `key` of a map is kept, if that map (or a list around it) is the entry `of` of another one, or
-    /// of the file ("").
+    /// of the file (""). Null: every entry is.
     using filter = bool (*)(std::string_view of, std::string_view key);
 
     /// @throws input_error with line and column: a missing file, one of more than 64 MiB, bytes that are not UTF-8, bad
@@ -39,7 +45,9 @@ public:
     const json_value& root() const noexcept { return root_; }
     /// The entry of a map, of that kind. @throws input_error
     const json_value& at(const json_value& map, std::string_view key, json_value::kind what) const;
-    [[noreturn]] void fail(const json_value& at, const std::string& message) const;
+    [[noreturn]] void fail(const json_value& at, const std::string& message) const {
+        throw input_error(path_, at.where.line, at.where.column, message);
+    }
 
 private:
     friend struct json_events;

@@ -20,8 +20,6 @@ namespace terrace::detail {
 
 namespace {
 
-using json_kind = json_value::kind;
-
 // Labels of one level, under the keys that there are for it.
 struct label_level {
     std::string name;
@@ -101,10 +99,10 @@ std::vector<const json_value*> nodes_of(const json_file& file) {
     std::vector<const json_value*> nodes;
     if (!file.root().find("items"))
         file.fail(file.root(), "no \"items\" here: a list of nodes is read, as kubectl get nodes -o json prints it");
-    const json_value& items = file.at(file.root(), "items", json_kind::list);
+    const json_value& items = file.at(file.root(), "items", json_value::kind::list);
     for (const json_value& item : items.items) {
         const json_value* what = item.find("kind");
-        if (!what || what->text == "Node") nodes.push_back(&file.at(item, "metadata", json_kind::map));
+        if (!what || what->text == "Node") nodes.push_back(&file.at(item, "metadata", json_value::kind::map));
     }
     if (nodes.empty()) file.fail(items, "there is no node in the list; print one with kubectl get nodes -o json");
     return nodes;
@@ -182,7 +180,7 @@ switch_network read_kubernetes(const std::string& path, const read_options& opti
     const json_file file(path, is_kept_of_kubernetes);
     std::vector<const json_value*> all = nodes_of(file);
     const label_scheme scheme = options.labels.empty() ? scheme_of(all) : scheme_of(options.labels);
-    const auto name_of = [&](const json_value& n) { return file.at(n, "name", json_kind::text).text; };
+    const auto name_of = [&](const json_value& n) { return file.at(n, "name", json_value::kind::text).text; };
     for (const label_level& l : scheme.levels)
         if (!options.labels.empty() && std::ranges::all_of(all, [&](auto* n) { return label_of(*n, l).empty(); }))
             throw usage_error(fmt::format("--labels: no node in {} has the label \"{}\"", path, l.keys.front()));

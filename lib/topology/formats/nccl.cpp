@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstring>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,6 +19,7 @@
 #include "base/text_parts.hpp"
 #include "topology/formats.hpp"
 #include "topology/formats/xml_file.hpp"
+#include "topology/part_list.hpp"
 
 namespace terrace::detail {
 
@@ -65,9 +67,12 @@ public:
         if (version != "1") file_.fail(root, fmt::format("NCCL topology version \"{}\" is not read, only 1", version));
         hardware h;
         h.machine.name = "machine";
-        for (const pugi::xml_node& e : elements(root, {"cpu"})) h.machine.children.push_back(cpu(e));
+        for (const pugi::xml_node& e : elements(root, {"cpu"}))
+            h.machine.children.push_back({.what = part::kind::numa,
+                                          .name = fmt::format("numa {}", number(e, "numaid", -1, 1 << 20)),
+                                          .children = pci_parts(e)});
         if (h.machine.children.empty()) file_.fail(root, "the system has no <cpu>");
-        number_gpus();
+        number_gpus(h.machine);
         connect(h);
         return h;
     }
@@ -76,7 +81,6 @@ private:
     struct gpu_entry {
         std::string bus;
         std::optional<int> device;
-        part* where;
     };
     struct link_entry {
         pugi::xml_node at;
@@ -113,17 +117,9 @@ private:
         return *n;
     }
 
-    part cpu(const pugi::xml_node& e) {
-        part p;
-        p.what = part::kind::numa;
-        p.name = fmt::format("numa {}", number(e, "numaid", -1, 1 << 20));
-        p.children = pci_parts(elements(e, {"pci", "nic", "pcilink"}));
-        return p;
-    }
-
-    std::vector<part> pci_parts(const std::vector<pugi::xml_node>& all) {
+    std::vector<part> pci_parts(const pugi::xml_node& parent) {
         std::vector<part> parts;
-        for (const pugi::xml_node& e : all) {
+        for (const pugi::xml_node& e : elements(parent, {"pci", "nic", "pcilink"})) {
             if (std::strcmp(e.name(), "pcilink") == 0) continue;  // a second way, which this tree has no place for
             std::vector<part> more = std::strcmp(e.name(), "nic") == 0 ? nic(e, nullptr) : pci(e);
             std::move(more.begin(), more.end(), std::back_inserter(parts));
@@ -147,20 +143,13 @@ private:
                 "<pci> has no class; NCCL itself looks it up: run any NCCL program on the node with this file in "
                 "NCCL_TOPO_FILE and NCCL_TOPO_DUMP_FILE=node.xml, and give node.xml");
         const auto is = [&](std::string_view prefix) { return kind.starts_with(prefix); };
-        const bool is_gpu = is("0x0302") || is("0x0300") || is("0x0380") || is("0x1200");
-        const bool is_nic = is("0x02");
-        if (is_gpu) return gpu(e, bus);
-        if (is_nic) return nic(e, &kind);
-        part p;
-        p.what = part::kind::bus_switch;
-        p.name = fmt::format("switch {}", bus);
-        p.link = link_of(e);
-        p.children = pci_parts(elements(e, {"pci", "nic", "pcilink"}));
-        if (p.children.size() > 1) return one(std::move(p));
-        if (!p.children.empty() && p.link > 0) {  // a piece of the only device's link
-            double& link = p.children.front().link;
-            link = link > 0 ? std::min(link, p.link) : p.link;
-        }
+        if (is("0x0302") || is("0x0300") || is("0x0380") || is("0x1200")) return gpu(e, bus);
+        if (is("0x02")) return nic(e, &kind);
+        part p{.what = part::kind::bus_switch, .name = fmt::format("switch {}", bus), .link = link_of(e)};
+        p.children = pci_parts(e);
+        if (p.children.size() > 1) return list_of(std::move(p));
+        // The link is a piece of the only device's.
+        if (!p.children.empty()) p.children.front().link = slower_of(p.children.front().link, p.link);
         return std::move(p.children);
     }
 
@@ -174,12 +163,9 @@ private:
     }
 
     std::vector<part> gpu(const pugi::xml_node& e, const std::string& bus) {
-        part p;
-        p.what = part::kind::gpu;
-        p.name = bus;
-        p.link = link_of(e);
+        part p{.what = part::kind::gpu, .name = bus, .link = link_of(e)};
         p.pci = hexadecimal(e, "vendor") << 16 | hexadecimal(e, "device");
-        gpu_entry entry{in_lower_case(bus), {}, nullptr};
+        gpu_entry entry{in_lower_case(bus), {}};
         const auto inner = elements(e, {"gpu"});
         if (inner.size() > 1) file_.fail(inner[1], "a second <gpu> in one <pci>");
         for (const pugi::xml_node& g : inner) {
@@ -203,16 +189,13 @@ private:
             }
         }
         if (entry.device) p.name = fmt::format("cuda{}", *entry.device);
-        p.order = static_cast<int>(gpus_.size());
         gpus_.push_back(std::move(entry));
-        return one(std::move(p));
+        return list_of(std::move(p));
     }
 
     // A NIC is as many parts as it has ports, or one where the file does not say: PCI class, or <nic> and its <net>s.
     std::vector<part> nic(const pugi::xml_node& e, const std::string* pci_class) {
-        part p;
-        p.what = part::kind::nic;
-        p.link = link_of(e);
+        part p{.what = part::kind::nic, .link = link_of(e)};
         p.infiniband = pci_class && pci_class->starts_with("0x0207");
         p.rdma = p.infiniband;
         p.name = e.attribute("busid") ? e.attribute("busid").value() : "nic";
@@ -221,10 +204,7 @@ private:
             for (const pugi::xml_node& n : elements(e, {"nic"}))
                 for (const pugi::xml_node& port : elements(n, {"net"})) ports.push_back(port);
         else ports = elements(e, {"net"});
-        if (ports.empty()) {
-            if (!pci_class) return {};
-            return one(std::move(p));
-        }
+        if (ports.empty()) return pci_class ? list_of(std::move(p)) : std::vector<part>{};
         std::vector<part> result;
         for (const pugi::xml_node& port : ports) {
             part one_port = p;
@@ -237,34 +217,23 @@ private:
         if (result.size() == 1) return result;
         p.what = part::kind::slot;
         p.children = std::move(result);
-        return one(std::move(p));
-    }
-
-    static std::vector<part> one(part p) {
-        std::vector<part> result;
-        result.push_back(std::move(p));
-        return result;
-    }
-
-    void find_gpus(part& p) {
-        if (p.what == part::kind::gpu) gpus_[at_++].where = &p;
-        for (part& c : p.children) find_gpus(c);
+        return list_of(std::move(p));
     }
 
     // By device number where all have one, else in the order on the bus.
-    void number_gpus() {
-        order_.resize(gpus_.size());
-        for (std::size_t i = 0; i < order_.size(); ++i) order_[i] = i;
-        const bool numbered =
-            std::all_of(gpus_.begin(), gpus_.end(), [](const gpu_entry& g) { return g.device.has_value(); });
-        std::stable_sort(order_.begin(), order_.end(), [&](std::size_t a, std::size_t b) {
+    void number_gpus(part& machine) const {
+        std::vector<std::size_t> order(gpus_.size());
+        std::iota(order.begin(), order.end(), std::size_t{0});
+        const bool numbered = std::ranges::all_of(gpus_, [](const gpu_entry& g) { return g.device.has_value(); });
+        std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
             return numbered ? *gpus_[a].device < *gpus_[b].device : gpus_[a].bus < gpus_[b].bus;
         });
+        const part_list parts(machine);
+        const std::vector<int> places = parts.of_kind(part::kind::gpu);
+        for (std::size_t i = 0; i < order.size(); ++i) parts[places[order[i]]].order = static_cast<int>(i);
     }
 
-    void connect(hardware& h) {
-        find_gpus(h.machine);
-        for (std::size_t i = 0; i < order_.size(); ++i) gpus_[order_[i]].where->order = static_cast<int>(i);
+    void connect(hardware& h) const {
         std::map<std::string, int> by_bus;
         for (std::size_t i = 0; i < gpus_.size(); ++i)
             if (!by_bus.emplace(gpus_[i].bus, static_cast<int>(i)).second)
@@ -285,8 +254,6 @@ private:
     xml_file file_;
     std::vector<gpu_entry> gpus_;  // in the order of the file
     std::vector<link_entry> links_;
-    std::vector<std::size_t> order_;
-    std::size_t at_ = 0;
     bool xgmi_ = false;
     bool wires_known_ = false;
 };

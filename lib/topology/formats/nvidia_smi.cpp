@@ -10,12 +10,14 @@
 
 #include <terrace/error.hpp>
 
+#include "base/disjoint_sets.hpp"
 #include "base/document.hpp"
 #include "base/index.hpp"
 #include "base/letters.hpp"
 #include "base/text_check.hpp"
 #include "base/text_parts.hpp"
 #include "topology/formats.hpp"
+#include "topology/part_list.hpp"
 #include "topology/words.hpp"
 
 namespace terrace::detail {
@@ -34,11 +36,9 @@ enum class nearness { same_switch, switches, host_bridge, numa, system };
 std::string plain_text(std::string_view text) {
     std::string plain;
     for (std::size_t i = 0; i < text.size(); ++i) {
-        if (text[i] != '\x1b') {
-            plain += text[i];
-            continue;
-        }
-        while (i + 1 < text.size() && !is_letter(text[i])) ++i;
+        if (text[i] != '\x1b') plain += text[i];
+        else
+            while (i + 1 < text.size() && !is_letter(text[i])) ++i;
     }
     return plain;
 }
@@ -50,10 +50,10 @@ bool is_nic(std::string_view name) {
 
 class nvidia_smi_reader {
 public:
-    explicit nvidia_smi_reader(const std::string& file)
-        : file_(file), text_(plain_text(read_text(file, max_nvidia_smi))) {
-        check_text(text_, file);
-        for_each_line(text_, [&](std::string_view text, int line) { read_line(text, line); });
+    explicit nvidia_smi_reader(const std::string& file) : file_(file) {
+        const std::string text = plain_text(read_text(file, max_nvidia_smi));
+        check_text(text, file);
+        for_each_line(text, [&](std::string_view line, int number) { read_line(line, number); });
         if (devices_.empty()) fail(0, "no line with GPU0 GPU1 ...; print the matrix with nvidia-smi topo -m");
         for (const device& d : devices_)
             if (is_gpu(d.name) && !d.has_row) fail(0, fmt::format("{} has no line; print the whole matrix", d.name));
@@ -68,17 +68,14 @@ public:
         for (std::size_t i = 0; i < devices_.size(); ++i) nodes[devices_[i].numa].push_back(static_cast<int>(i));
         for (const auto& [numa, members] : nodes) {
             std::vector<part> parts = joined(members, nearness::host_bridge);
-            if (numa == nowhere_known) {
-                std::move(parts.begin(), parts.end(), std::back_inserter(h.machine.children));
-                continue;
-            }
-            part p{.what = part::kind::numa, .name = fmt::format("numa {}", numa)};
-            p.children = std::move(parts);
-            h.machine.children.push_back(std::move(p));
+            if (numa != nowhere_known)
+                parts = list_of(
+                    {.what = part::kind::numa, .name = fmt::format("numa {}", numa), .children = std::move(parts)});
+            std::move(parts.begin(), parts.end(), std::back_inserter(h.machine.children));
         }
-        number_ = 0;
         std::map<int, int> gpus;  // by device: its number in the tree
-        number(h.machine, gpus);
+        const part_list all(h.machine);
+        for (const int i : all.of_kind(part::kind::gpu)) gpus.emplace(all[i].order, static_cast<int>(gpus.size()));
         add_wires(h, gpus);
         return h;
     }
@@ -189,14 +186,9 @@ private:
     // Devices that are this near to one another are one part; inside it, those that are nearer.
     std::vector<part> joined(const std::vector<int>& members, nearness within) {
         std::vector<part> parts;
-        for (const std::vector<int>& group : groups(members, within)) {
-            if (group.size() == 1) {
-                parts.push_back(device_part(group.front()));
-                continue;
-            }
-            const bool innermost = within == nearness::same_switch;
+        for (const auto& [first, group] : groups(members, within)) {
             std::vector<part> inner;
-            if (innermost)
+            if (within == nearness::same_switch)
                 for (const int d : group) inner.push_back(device_part(d));
             else inner = joined(group, static_cast<nearness>(static_cast<int>(within) - 1));
             if (inner.size() == 1) {
@@ -204,29 +196,21 @@ private:
                 continue;
             }
             const bool host = within == nearness::host_bridge;
-            part p{.what = host ? part::kind::root : part::kind::bus_switch,
-                   .name = fmt::format("{} of {}", host ? "host bridge" : "switch", devices_[at(group.front())].name)};
-            p.children = std::move(inner);
-            parts.push_back(std::move(p));
+            parts.push_back({.what = host ? part::kind::root : part::kind::bus_switch,
+                             .name = fmt::format("{} of {}", host ? "host bridge" : "switch", devices_[at(first)].name),
+                             .children = std::move(inner)});
         }
         return parts;
     }
 
-    std::vector<std::vector<int>> groups(const std::vector<int>& members, nearness within) const {
-        std::vector<std::vector<int>> all;
-        std::vector<bool> taken(devices_.size(), false);
-        for (const int first : members) {
-            if (taken[at(first)]) continue;
-            std::vector<int>& group = all.emplace_back(std::vector{first});
-            taken[at(first)] = true;
-            for (std::size_t i = 0; i < group.size(); ++i)
-                for (const int other : members) {
-                    if (taken[at(other)] || matrix_[at(group[i])][at(other)].near > within) continue;
-                    taken[at(other)] = true;
-                    group.push_back(other);
-                }
-            std::ranges::sort(group);
-        }
+    // By the first member of each group. Members ascend.
+    std::map<int, std::vector<int>> groups(const std::vector<int>& members, nearness within) const {
+        disjoint_sets sets(static_cast<int>(devices_.size()));
+        for (const int a : members)
+            for (const int b : members)
+                if (matrix_[at(a)][at(b)].near <= within) sets.merge(a, b);
+        std::map<int, std::vector<int>> all;
+        for (const int m : members) all[sets.find(m)].push_back(m);
         return all;
     }
 
@@ -237,11 +221,6 @@ private:
         nic.infiniband = nic.name.starts_with("mlx") || nic.name.starts_with("ib");
         nic.rdma = true;
         return nic;
-    }
-
-    void number(const part& p, std::map<int, int>& gpus) {
-        if (p.what == part::kind::gpu) gpus.emplace(p.order, number_++);
-        for (const part& c : p.children) number(c, gpus);
     }
 
     // Where every GPU has more links to all others together than a GPU has, they are the same ones, into switches.
@@ -265,10 +244,8 @@ private:
     }
 
     std::string file_;
-    std::string text_;
     std::vector<device> devices_;
     std::vector<std::vector<cell>> matrix_;
-    int number_ = 0;
 };
 
 // The matrix begins with the names of its columns.

@@ -1,24 +1,14 @@
 #include "topology/formats/placed_nodes.hpp"
 
 #include <algorithm>
-#include <iterator>
 #include <unordered_map>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include <terrace/error.hpp>
-
 namespace terrace::detail {
 
 namespace {
-
-void check_name(const switch_network& n, const placed_node& node) {
-    try {
-        if (expand_hosts(node.name, 2) == std::vector{node.name}) return;
-    } catch (const usage_error&) {}
-    n.fail(node.where, fmt::format("\"{}\" is no name of a node", node.name.substr(0, 255)));
-}
 
 // Leaves out the levels that no node has.
 void drop_unknown(std::vector<placed_node>& nodes, std::vector<std::string>& levels) {
@@ -37,7 +27,7 @@ switch_network network_of(std::string source, std::vector<placed_node> nodes, st
     n.slow_advice = "correct the rates in a cluster file (terrace topo ... --yaml)";
     if (nodes.empty()) n.fail({}, "the list of nodes is empty");
     if (nodes.size() > max_hosts) n.fail(nodes[max_hosts].where, fmt::format("more than {} nodes", max_hosts));
-    for (const placed_node& node : nodes) check_name(n, node);
+    for (const placed_node& node : nodes) n.expect_host_name(node.name, node.where);
     drop_unknown(nodes, levels);
     const bool has_levels = !levels.empty();
     const auto differs = [&](const placed_node& node) { return node.within.front() != nodes.front().within.front(); };

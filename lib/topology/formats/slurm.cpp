@@ -60,9 +60,9 @@ private:
     void read_lines() {
         std::vector<word> words;
         for_each_line(text_, [&](std::string_view text, int line) {
-            std::string_view content = without_blanks_at_end(text.substr(0, text.find('#')));
-            const bool goes_on = content.ends_with('\\');
-            if (goes_on) content.remove_suffix(1);
+            std::string_view content = text.substr(0, text.find('#'));
+            const bool goes_on = trimmed(content).ends_with('\\');
+            if (goes_on) content = content.substr(0, content.rfind('\\'));
             const std::vector<word> more = words_of(content, line);
             words.insert(words.end(), more.begin(), more.end());
             if (!goes_on && !words.empty()) {
@@ -103,7 +103,6 @@ private:
         network_switch s{place_of(words.front()), {}};
         const bool printed = word_of(words, "Level") != nullptr;
         const bool above = printed && word_of(words, "Switches") && !word_of(words, "Switches")->value->empty();
-        std::optional<unread_speed> speed;
         for (const word& w : words) {
             const std::string_view value = *w.value;
             if (same_word(w.key, "SwitchName")) s.name = value;
@@ -111,7 +110,7 @@ private:
                 if (!above) s.nodes = list(w);
             } else if (same_word(w.key, "Switches")) s.switches = list(w);
             else if (same_word(w.key, "LinkSpeed")) {
-                if (!printed || value != "1") speed = read_speed(s, w);
+                if (!printed || value != "1") read_speed(s, w);
             } else if (same_word(w.key, "Level")) {
                 expect_number(w);
             } else
@@ -120,10 +119,6 @@ private:
                                                    w.key));
         }
         if (s.name.empty()) net_.fail(s.where, "the line has no SwitchName=");
-        if (speed) {
-            speed->index = net_.switches.size();
-            speeds_.push_back(*speed);
-        }
         net_.switches.push_back(std::move(s));
     }
 
@@ -155,8 +150,8 @@ private:
         while (!rest.empty()) {
             const std::string_view text = rest.substr(0, rest.find(','));
             rest.remove_prefix(std::min(text.size() + 1, rest.size()));
-            const std::optional<int> nodes = parse_block_size(text);
-            if (!nodes)
+            const std::optional<int> nodes = as_number<int>(text);
+            if (!nodes || *nodes < 1 || *nodes > max_ranks)
                 net_.fail(place_of(w),
                           fmt::format("block size \"{}\" is not a number of nodes, from 1 to {}", text, max_ranks));
             // scontrol repeats the size in each line.
@@ -173,22 +168,19 @@ private:
         double number;
     };
 
-    std::optional<unread_speed> read_speed(network_switch& s, const word& w) const {
+    // Reads the speed of the switch that comes next.
+    void read_speed(network_switch& s, const word& w) {
         const std::string_view value = *w.value;
-        if (const auto number = as_number<double>(value)) return unread_speed{0, place_of(w), *number};
+        if (const auto number = as_number<double>(value))
+            return speeds_.push_back({net_.switches.size(), place_of(w), *number});
         s.speed = parse_bandwidth(value);
-        if (!s.speed) fail_speed(place_of(w), value);
         check_speed(s, place_of(w), value);
-        return {};
-    }
-
-    [[noreturn]] void fail_speed(text_position where, std::string_view value) const {
-        net_.fail(where,
-                  fmt::format("LinkSpeed \"{}\" is not a speed; write Gbit/s or Mbit/s as a plain number", value));
     }
 
     void check_speed(const network_switch& s, text_position where, std::string_view value) const {
-        if (!(*s.speed >= slowest_link) || *s.speed > fastest_link) fail_speed(where, value);
+        if (!s.speed || !(*s.speed >= slowest_link) || *s.speed > fastest_link)
+            net_.fail(where,
+                      fmt::format("LinkSpeed \"{}\" is not a speed; write Gbit/s or Mbit/s as a plain number", value));
     }
 
     // Slurm gives LinkSpeed no unit. One unit holds for the whole file: two rules within it would turn a spine of 3200

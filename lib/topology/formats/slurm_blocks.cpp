@@ -6,9 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "base/text_parts.hpp"
-#include "machine/hierarchy_yaml.hpp"
-
 namespace terrace::detail {
 
 namespace {
@@ -28,11 +25,6 @@ std::vector<std::size_t> factors(const switch_network& n, const std::vector<slur
 }
 
 }  // namespace
-
-std::optional<int> parse_block_size(std::string_view text) noexcept {
-    const auto nodes = as_number<int>(text);
-    return nodes && *nodes >= 1 && *nodes <= max_ranks ? nodes : std::nullopt;
-}
 
 void join_blocks(switch_network& n, const std::vector<slurm_block_size>& sizes) {
     const auto empty = [](const network_switch& s) { return s.nodes.empty(); };

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <optional>
-#include <string_view>
 #include <vector>
 
 #include "topology/network.hpp"
@@ -13,9 +11,6 @@ struct slurm_block_size {
     text_position where;
     int nodes;
 };
-
-/// Returns the number, or nothing if the text is no number of nodes.
-std::optional<int> parse_block_size(std::string_view text) noexcept;
 
 /// Puts levels above Slurm's blocks, which are the switches of `n`: each size after the first joins as many
 /// neighbouring blocks as it is a multiple of the base size, and the last level joins all. Blocks without nodes are

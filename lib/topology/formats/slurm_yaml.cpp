@@ -66,38 +66,33 @@ std::vector<named_topology> read_entries(const document& file) {
     return all;
 }
 
-class list_reader {
-public:
-    std::vector<std::string> names(const document& map, std::string_view key) {
-        if (!map.has(key)) return {};
-        const document list = map.at(key);
-        try {
-            return lists_.expand(list.text());
-        } catch (const usage_error& e) {
-            list.fail(e.what());
-        }
+std::vector<std::string> names_in(const document& map, std::string_view key, name_lists& lists) {
+    if (!map.has(key)) return {};
+    const document list = map.at(key);
+    try {
+        return lists.expand(list.text());
+    } catch (const usage_error& e) {
+        list.fail(e.what());
     }
-
-private:
-    name_lists lists_;
-};
+}
 
 void read_tree(switch_network& n, const document& tree) {
     tree.allow_only({"switches"});
-    list_reader lists;
+    name_lists lists;
     for (const document& s : tree.at("switches").items()) {
         s.allow_only({"switch", "children", "nodes"});
-        n.switches.push_back({place_of(s), s.at("switch").text(), lists.names(s, "nodes"), lists.names(s, "children")});
+        n.switches.push_back(
+            {place_of(s), s.at("switch").text(), names_in(s, "nodes", lists), names_in(s, "children", lists)});
     }
     if (n.switches.empty()) tree.at("switches").fail("no switches; add one");
 }
 
 void read_blocks(switch_network& n, const document& block) {
     block.allow_only({"block_sizes", "blocks"});
-    list_reader lists;
+    name_lists lists;
     for (const document& b : block.at("blocks").items()) {
         b.allow_only({"block", "nodes"});
-        n.switches.push_back({place_of(b), b.at("block").text(), lists.names(b, "nodes")});
+        n.switches.push_back({place_of(b), b.at("block").text(), names_in(b, "nodes", lists)});
     }
     std::vector<slurm_block_size> sizes;
     if (block.has("block_sizes"))

@@ -1,4 +1,3 @@
-#include <charconv>
 #include <cstdint>
 #include <string_view>
 
@@ -6,14 +5,13 @@
 
 #include <terrace/error.hpp>
 
+#include "base/text_parts.hpp"
 #include "topology/formats.hpp"
 #include "topology/formats/hwloc_hardware.hpp"
 
 namespace terrace::detail {
 
 namespace {
-
-constexpr std::string_view example = "package:2 core:4";
 
 // True for a word, a colon and a digit.
 bool is_synthetic(const source_start& start) {
@@ -41,28 +39,23 @@ void check_counts(const std::string& description, const std::string& bare) {
     constexpr std::int64_t most = 200'000;
     std::int64_t total = 1;
     for (std::size_t colon = 0; (colon = bare.find(':', colon)) != bare.npos; ++colon) {
-        std::int64_t count = 0;
-        std::from_chars(bare.data() + colon + 1, bare.data() + bare.size(), count);
+        const auto count = leading_number<std::int64_t>(std::string_view(bare).substr(colon + 1)).value_or(0);
         if (count < 1) throw input_error(description, 0, 0, "a number from 1 must follow each colon");
         if (count > most / total) throw input_error(description, 0, 0, fmt::format("more than {} objects", most));
         total *= count;
     }
 }
 
-// Returns the description with hardware threads, which hwloc requires, as the last type.
-std::string with_threads(const std::string& description, const std::string& bare) {
-    const std::size_t last = bare.find_last_of(' ') + 1;  // npos + 1 == 0
-    const bool has_them = bare.compare(last, 2, "pu") == 0 || bare.compare(last, 2, "PU") == 0;
-    return has_them ? description : description + " pu:1";
-}
-
 // Returns the machine of a one-line description in hwloc's notation, "package:2 core:4". @throws input_error
 hardware synthetic_hardware(const std::string& description) {
     const std::string bare = without_attributes(description);
     check_counts(description, bare);
+    // hwloc requires hardware threads as the last type.
+    const std::size_t last = bare.find_last_of(' ') + 1;  // npos + 1 == 0
+    const bool has_threads = bare.compare(last, 2, "pu") == 0 || bare.compare(last, 2, "PU") == 0;
+    const std::string whole = has_threads ? description : description + " pu:1";
     const hwloc_machine m = empty_hwloc_machine();
-    if (hwloc_topology_set_synthetic(m.get(), with_threads(description, bare).c_str()) != 0 ||
-        hwloc_topology_load(m.get()) != 0)
+    if (hwloc_topology_set_synthetic(m.get(), whole.c_str()) != 0 || hwloc_topology_load(m.get()) != 0)
         throw input_error(description, 0, 0,
                           "not a machine in hwloc's notation; write types from the outside in, each with how many "
                           "there are in one of the type before, as in \"package:2 core:4\"");
@@ -76,7 +69,7 @@ topology_format synthetic_format() {
             .description = "a node in one line (\"package:2 core:4\")",
             .sniff = is_synthetic,
             .read = synthetic_hardware,
-            .line = example,
+            .line = "package:2 core:4",
             .may_crash = true};
 }
 

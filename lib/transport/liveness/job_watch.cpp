@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <map>
 #include <mutex>
@@ -50,12 +49,6 @@ self this_process(const network_interface& on) {
 }
 
 using farewell_flag = process_watch::farewell;
-
-// What the ranks of this rank's node say to one another; nothing where they share no memory.
-std::optional<shared_region> farewells_of(team& ranks, region_source* memory, const std::vector<int>& node) {
-    constexpr std::size_t line = 64;
-    return memory != nullptr ? memory->share(ranks, node, line) : std::nullopt;
-}
 
 farewell_flag* farewell_of(const std::optional<shared_region>& said, std::size_t position) noexcept {
     return said ? reinterpret_cast<farewell_flag*>(said->parts[position]) : nullptr;
@@ -137,12 +130,12 @@ std::shared_ptr<liveness> watch_job(connection& by, std::chrono::duration<double
     for (auto& [space, members] : by_space) nodes.push_back(members);
     const auto to_prove = failure_timeout * time_to_prove;
     const std::vector<int>& node = by_space[space_of(ranks.rank())];
-    const auto own = std::find(node.begin(), node.end(), ranks.rank()) - node.begin();
-    std::optional<shared_region> said = farewells_of(ranks, by.memory.get(), node);
+    constexpr std::size_t line = 64;
+    std::optional<shared_region> said = by.memory ? by.memory->share(ranks, node, line) : std::nullopt;  // farewells
     process_watch neighbours = watch_node(ranks, all, node, said, to_prove);
     std::unique_ptr<lifelines> lines;
     if (nodes.size() > 1) lines = std::make_unique<lifelines>(ranks, nodes, to_prove, on, ports);
-    farewell_flag* mine = farewell_of(said, static_cast<std::size_t>(own));
+    farewell_flag* mine = farewell_of(said, at(position_of(ranks.rank(), node)));
     return std::make_shared<job_watch>(ranks, std::move(all), std::move(neighbours), std::move(lines), std::move(said),
                                        mine);
 }

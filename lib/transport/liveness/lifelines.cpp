@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <span>
-#include <system_error>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -43,29 +43,18 @@ bool ready(std::span<pollfd> sockets, std::chrono::steady_clock::time_point unti
     }
 }
 
-// The ranks that one of a node calls, by its place there.
-std::vector<int> targets_of(const std::vector<std::vector<int>>& nodes, std::size_t node, std::size_t place) {
-    std::vector<int> targets;
-    for (std::size_t ahead = 1; ahead <= nodes.size() / 2 && targets.size() < most_lines; ahead *= 2) {
-        const std::vector<int>& there = nodes[(node + ahead) % nodes.size()];
-        targets.push_back(there[place % there.size()]);
-    }
-    return targets;
-}
-
-// Calls action(rank, targets) for each rank.
+// Calls action(rank, targets) for each rank, with the ranks that it calls by its place on its node.
 template <class Action>
 void for_each_caller(const std::vector<std::vector<int>>& nodes, const Action& action) {
     for (std::size_t n = 0; n < nodes.size(); ++n)
-        for (std::size_t place = 0; place < nodes[n].size(); ++place)
-            action(nodes[n][place], targets_of(nodes, n, place));
-}
-
-// Returns why a call that is over has failed, or 0.
-int error_of(const descriptor& fd) noexcept {
-    int error = 0;
-    socklen_t bytes = sizeof error;
-    return ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &bytes) == 0 ? error : errno;
+        for (std::size_t place = 0; place < nodes[n].size(); ++place) {
+            std::vector<int> targets;
+            for (std::size_t ahead = 1; ahead <= nodes.size() / 2 && targets.size() < most_lines; ahead *= 2) {
+                const std::vector<int>& there = nodes[(n + ahead) % nodes.size()];
+                targets.push_back(there[place % there.size()]);
+            }
+            action(nodes[n][place], targets);
+        }
 }
 
 // Waits for a call that has begun, and calls again where the kernel has no way to the node yet: just after a link has
@@ -75,7 +64,9 @@ bool is_answered(descriptor& call, std::uint32_t address, std::uint16_t port,
     while (call) {
         std::array one{pollfd{.fd = call.get(), .events = POLLOUT, .revents = 0}};
         if (!ready(one, until)) return false;
-        const int error = error_of(call);
+        int error = 0;  // why the call has failed
+        socklen_t bytes = sizeof error;
+        if (::getsockopt(call.get(), SOL_SOCKET, SO_ERROR, &error, &bytes) != 0) error = errno;
         if (error == 0) return true;
         if (error != EHOSTUNREACH || std::chrono::steady_clock::now() + between_calls > until) return false;
         std::this_thread::sleep_for(between_calls);
@@ -97,53 +88,35 @@ std::uint64_t acknowledged_on(int socket) noexcept {
     return ::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &bytes) == 0 ? info.tcpi_bytes_acked : 0;
 }
 
-// Starts a thread that gets no signals: they are the program's.
-template <class Action>
-std::thread start_quiet_thread(Action action) {
-    const blocked_signals none;
-    try {
-        return std::thread(std::move(action));
-    } catch (const std::system_error&) {
-        return {};  // too many threads: nobody answers, and nobody expects that
-    }
-}
-
 }  // namespace
 
 // ---- calling --------------------------------------------------------------------------------------------------------
 
-// Where each rank listens, by rank of the team.
-struct lifelines::address_book {
-    struct entry {
-        job_key key{};
-        std::uint32_t address = 0;
-        std::uint16_t port = 0;  // 0: it does not listen
-        port_range full{};       // in which no port is free
-    };
-    std::vector<entry> entries;
-    std::vector<int> members;  // ranks of the bootstrap
-
-    const job_key& key() const noexcept { return entries.front().key; }
+// Where a rank listens.
+struct lifelines::place {
+    job_key key{};  // rank 0's is the job's
+    std::uint32_t address = 0;
+    std::uint16_t port = 0;  // 0: it does not listen
+    port_range full{};       // in which no port is free
 };
 
 lifelines::lifelines(team& ranks, const std::vector<std::vector<int>>& nodes, std::chrono::duration<double> silence,
                      const network_interface& on, port_range ports)
     : silence_(silence) {
     const descriptor listener = on.address != 0 ? listen_at(on.address, ports) : descriptor();
-    address_book::entry own{
-        .key = {random_number(), random_number()}, .address = on.address, .port = port_of(listener)};
+    place own{.key = {random_number(), random_number()}, .address = on.address, .port = port_of(listener)};
     if (on.address != 0 && own.port == 0) own.full = ports;
-    address_book book{.entries = std::vector<address_book::entry>(at(ranks.size())), .members = ranks.members()};
-    ranks.gather_all(&own, book.entries.data(), sizeof own);
-    for (std::size_t r = 0; r < book.entries.size(); ++r)
-        if (const address_book::entry& e = book.entries[r]; e.full.first > 0)
+    std::vector<place> places(at(ranks.size()));
+    ranks.gather_all(&own, places.data(), sizeof own);
+    for (std::size_t r = 0; r < places.size(); ++r)
+        if (const place& p = places[r]; p.full.first > 0)
             throw transport_error("lifelines", "bind", EADDRINUSE,
                                   fmt::format("rank {} finds no free port from {} (TERRACE_PORTS) at {}",
-                                              book.members[r], text_of(e.full), address_text(e.address)));
+                                              ranks.members()[r], text_of(p.full), address_text(p.address)));
 
     std::uint32_t own_lines = 0;
     for_each_caller(nodes, [&](int rank, const std::vector<int>& targets) {
-        if (rank == ranks.rank()) own_lines = call(book, targets, rank);
+        if (rank == ranks.rank()) own_lines = call(ranks, places, targets);
     });
     std::vector<std::uint32_t> all_lines(at(ranks.size()));
     ranks.gather_all(&own_lines, all_lines.data(), sizeof own_lines);
@@ -158,23 +131,24 @@ lifelines::lifelines(team& ranks, const std::vector<std::vector<int>>& nodes, st
             expected += targets[i] == ranks.rank();
         }
     });
-    answer(listener, book.key(), member(ranks.rank()), expected);
+    answer(listener, places.front().key, member(ranks.rank()), expected);
     begin_to_answer();
 }
 
 // Calls all of them at once. Returns who has answered, a bit each.
-std::uint32_t lifelines::call(const address_book& book, const std::vector<int>& targets, int me) {
+std::uint32_t lifelines::call(const team& ranks, const std::vector<place>& places, const std::vector<int>& targets) {
     std::vector<descriptor> calls;
     for (const int t : targets) {
-        const address_book::entry& e = book.entries[at(t)];
-        calls.push_back(e.port != 0 ? begin_call(e.address, e.port) : descriptor());
+        const place& p = places[at(t)];
+        calls.push_back(p.port != 0 ? begin_call(p.address, p.port) : descriptor());
     }
+    const auto member = [&](int rank) { return ranks.members()[at(rank)]; };
     const auto until = clock::now() + patience;
     std::uint32_t answered = 0;
     for (std::size_t i = 0; i < targets.size(); ++i) {
-        const greeting hello{book.key(), book.members[at(me)], book.members[at(targets[i])]};
-        const address_book::entry& e = book.entries[at(targets[i])];
-        if (is_answered(calls[i], e.address, e.port, until) && send_all(calls[i], &hello, sizeof hello)) {
+        const greeting hello{places.front().key, member(ranks.rank()), member(targets[i])};
+        const place& p = places[at(targets[i])];
+        if (is_answered(calls[i], p.address, p.port, until) && send_all(calls[i], &hello, sizeof hello)) {
             add(hello.to, std::move(calls[i]), false);
             answered |= std::uint32_t{1} << i;
         } else {
@@ -220,9 +194,9 @@ void lifelines::add(int rank, descriptor fd, bool sure) {
 }
 
 lifelines::~lifelines() {
-    if (answerer_.joinable()) {
+    if (answerer_.valid()) {
         ::eventfd_write(ends_answers_.get(), 1);
-        answerer_.join();
+        answerer_.get();
     }
     for (line& l : lines_) {
         if (l.failed) continue;
@@ -238,8 +212,9 @@ bool lifelines::send_byte(const line& l, char byte) noexcept { return ::send(l.f
 void lifelines::begin_to_answer() {
     ends_answers_ = descriptor(::eventfd(0, EFD_CLOEXEC));
     if (lines_.empty() || !ends_answers_) return;
-    answerer_ = start_quiet_thread([this] { answer_pulses(); });
-    if (!answerer_.joinable()) return;
+    answerer_ = start_quiet_task([this] { answer_pulses(); });
+    // Too many threads: nobody answers, and nobody expects that.
+    if (answerer_.wait_for(milliseconds(0)) == std::future_status::deferred) return;
     const std::lock_guard lock(lines_lock_);
     for (const line& l : lines_) send_byte(l, answers);
 }
@@ -260,12 +235,6 @@ void lifelines::answer_pulses() noexcept {
             if (all[i].revents != 0) read(lines_[i]);
         pass_over_failed();
     }
-}
-
-// poll(2) does so where a descriptor is negative.
-void lifelines::pass_over_failed() noexcept {
-    for (std::size_t i = 0; i < lines_.size(); ++i)
-        if (lines_[i].failed) polled_[i].fd = -1;
 }
 
 // ---- looking --------------------------------------------------------------------------------------------------------
@@ -358,12 +327,6 @@ void lifelines::fail(line& l, int code) noexcept {
     }
     l.failed = true;
     l.failed_at = clock::now();
-}
-
-std::vector<int> lifelines::ends() const {
-    std::vector<int> ranks;
-    for (const line& l : lines_) ranks.push_back(l.rank);
-    return ranks;
 }
 
 }  // namespace terrace::detail

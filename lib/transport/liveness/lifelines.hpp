@@ -5,9 +5,9 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <future>
 #include <mutex>
 #include <optional>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -66,15 +66,17 @@ public:
     /// no port of a rank's range is free
     lifelines(team& ranks, const std::vector<std::vector<int>>& nodes, std::chrono::duration<double> silence,
               const network_interface& on, port_range ports);
-    lifelines(const lifelines&) = delete;
-    lifelines& operator=(const lifelines&) = delete;
     /// Tells the other ends that this process goes on without them.
     ~lifelines();
 
     /// liveness::look
     bool look(clock::time_point now, std::vector<sighting>& found) noexcept;
     /// Returns the ranks at the other ends, as the bootstrap numbers them.
-    std::vector<int> ends() const;
+    std::vector<int> ends() const {
+        std::vector<int> ranks;
+        for (const line& l : lines_) ranks.push_back(l.rank);
+        return ranks;
+    }
     /// Returns the ranks that have not answered this one's calls, as the bootstrap numbers them.
     const std::vector<int>& missing() const noexcept { return missing_; }
     /// Returns how many a rank has by what those say who have called: the same on all ranks.
@@ -98,17 +100,21 @@ private:
         job_key key{};
         std::int32_t from = 0, to = 0;  // ranks of the bootstrap
     };
-    struct address_book;
+    struct place;
 
     // The bytes that travel: from who has been called, and who answers; while somebody waits; and at the end.
     static constexpr char welcome = 'w', answers = 'a', pulse = 'p', reply = 'r', farewell = 'f';
 
-    std::uint32_t call(const address_book& book, const std::vector<int>& targets, int me);
+    std::uint32_t call(const team& ranks, const std::vector<place>& places, const std::vector<int>& targets);
     void answer(const descriptor& listener, const job_key& key, int me, int expected);
     void add(int rank, descriptor fd, bool sure);
     void begin_to_answer();
     void answer_pulses() noexcept;
-    void pass_over_failed() noexcept;
+    // poll(2) does so where a descriptor is negative.
+    void pass_over_failed() noexcept {
+        for (std::size_t i = 0; i < lines_.size(); ++i)
+            if (lines_[i].failed) polled_[i].fd = -1;
+    }
     std::optional<evidence> shown_by(const line& l, clock::time_point now) const noexcept;
     bool is_in_doubt(const line& l, clock::time_point now) const noexcept;
     static bool send_byte(const line& l, char byte) noexcept;
@@ -126,7 +132,7 @@ private:
     std::vector<pollfd> polled_;  // by line
     clock::time_point next_pulse_{};
     descriptor ends_answers_;
-    std::thread answerer_;
+    std::future<void> answerer_;
 };
 
 }  // namespace terrace::detail

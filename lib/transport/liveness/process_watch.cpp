@@ -84,9 +84,7 @@ bool process_watch::look(clock::time_point now, std::vector<sighting>& found) no
 
 // Who has said farewell may end.
 std::optional<evidence> process_watch::shown_by(const peer& p, clock::time_point now) const noexcept {
-    const auto for_long = [&](const std::optional<clock::time_point>& since) {
-        return since && now - *since >= stopped_for_;
-    };
+    const auto for_long = [&](const auto& since) { return since && now - *since >= stopped_for_; };
     if (p.ended_at && p.left != nullptr && p.left->load(std::memory_order_acquire) == 0) return evidence::process_ended;
     if (for_long(p.ended_at)) return p.left != nullptr ? evidence::process_left : evidence::process_ended;
     if (p.ended_at && p.left != nullptr) return evidence::has_left;

@@ -17,7 +17,6 @@
 
 #include "base/index.hpp"
 #include "base/wire.hpp"
-#include "transport/shared_region.hpp"
 
 namespace terrace::detail {
 
@@ -31,19 +30,22 @@ struct loopback_world::state {
         std::atomic<bool>* taken = nullptr;
     };
 
-    // Messages from one rank to another, oldest first.
-    struct channel {
+    // What waits for a receiver, oldest first.
+    template <class Queue>
+    struct box {
+        template <class Change>
+        void change(const Change& how) {
+            const std::lock_guard lock(guard);
+            how(waiting);
+            count.store(waiting.size(), std::memory_order_release);
+        }
+
         std::mutex guard;
-        std::vector<offer> waiting;
+        Queue waiting;
         std::atomic<std::size_t> count{0};  // of `waiting`: lets the receiver look without taking the lock
     };
-
-    // Control messages to one rank.
-    struct control_box {
-        std::mutex guard;
-        std::deque<control_message> queue;
-        std::atomic<std::size_t> count{0};  // of `queue`, as above
-    };
+    using channel = box<std::vector<offer>>;               // from one rank to another
+    using control_box = box<std::deque<control_message>>;  // to one rank
 
     // The channels of one team, which all its ranks share.
     struct wiring {
@@ -127,7 +129,6 @@ public:
         while (!world_->changed.wait_for(lock, between_looks, is_over)) call_unlocked(lock, look);
         if (all.by_rank.size() < ranks.size()) throw transport_error("loopback", "exchange", 1, world_->reason);
         std::vector<std::string> values;
-        values.reserve(ranks.size());
         for (const int r : ranks) values.push_back(all.by_rank.at(r));
         if (++all.read == ranks.size()) world_->keys.erase(at_key);
         return values;
@@ -142,12 +143,7 @@ class loopback_messages final : public messages {
 public:
     loopback_messages(const network_traits& traits, std::shared_ptr<state> world, std::shared_ptr<state::wiring> wires,
                       int rank, int slots)
-        : messages(traits),
-          world_(std::move(world)),
-          own_(std::move(wires)),
-          wires_(*own_),
-          rank_(rank),
-          taken_(at(slots)) {
+        : messages(traits), world_(std::move(world)), wires_(std::move(wires)), rank_(rank), taken_(at(slots)) {
         sending_.reserve(at(slots));
         expected_.reserve(at(slots));
         done_.reserve(at(slots));
@@ -158,10 +154,9 @@ public:
         std::atomic<bool>& taken = taken_[at(slot)];
         taken.store(false, std::memory_order_relaxed);
         sending_.push_back(slot);
-        state::channel& c = wires_.between(rank_, peer);
-        const std::lock_guard lock(c.guard);
-        or_fail([&] { c.waiting.push_back({tag, from, bytes, &taken}); });
-        c.count.store(c.waiting.size(), std::memory_order_release);
+        or_fail([&] {
+            wires_->between(rank_, peer).change([&](auto& waiting) { waiting.push_back({tag, from, bytes, &taken}); });
+        });
     }
 
     void recv(int slot, int peer, int tag, void* to, std::size_t bytes) noexcept override {
@@ -175,27 +170,25 @@ public:
             done_.push_back(slot);
             return true;
         });
-        for (int peer = 0; peer < wires_.ranks && !expected_.empty(); ++peer) take_from(peer);
+        for (int peer = 0; peer < wires_->ranks && !expected_.empty(); ++peer) take_from(peer);
         if (too_long_) or_fail([&] { latch(2, "a message is longer than expected"); });
         look_for_failure();
         return done_;
     }
 
     void send_control(int peer, const control_message& m) noexcept override {
-        state::control_box& box = wires_.boxes[at(peer)];
-        const std::lock_guard lock(box.guard);
-        or_fail([&] { box.queue.push_back({rank_, m.words}); });
-        box.count.store(box.queue.size(), std::memory_order_release);
+        or_fail([&] { wires_->boxes[at(peer)].change([&](auto& waiting) { waiting.push_back({rank_, m.words}); }); });
     }
 
     std::optional<control_message> take_control() noexcept override {
         look_for_failure();
-        state::control_box& box = wires_.boxes[at(rank_)];
+        state::control_box& box = wires_->boxes[at(rank_)];
         if (box.count.load(std::memory_order_acquire) == 0) return {};
-        const std::lock_guard lock(box.guard);
-        const control_message first = box.queue.front();
-        box.queue.pop_front();
-        box.count.store(box.queue.size(), std::memory_order_release);
+        control_message first;
+        box.change([&](auto& waiting) {
+            first = waiting.front();
+            waiting.pop_front();
+        });
         return first;
     }
 
@@ -214,10 +207,9 @@ private:
     // Matches what a peer offers, oldest first, with what is expected of it, oldest first. Copies under the channel's
     // lock: a sender that gives up can then withdraw its offers.
     void take_from(int peer) noexcept {
-        state::channel& c = wires_.between(peer, rank_);
+        state::channel& c = wires_->between(peer, rank_);
         if (c.count.load(std::memory_order_acquire) == 0) return;
-        const std::lock_guard lock(c.guard);
-        std::erase_if(c.waiting, [&](const state::offer& o) {
+        const auto is_taken = [&](const state::offer& o) {
             const auto match = std::find_if(expected_.begin(), expected_.end(),
                                             [&](const receive& r) { return r.peer == peer && r.tag == o.tag; });
             if (match == expected_.end()) return false;
@@ -230,8 +222,8 @@ private:
             done_.push_back(match->slot);
             expected_.erase(match);
             return true;
-        });
-        c.count.store(c.waiting.size(), std::memory_order_release);
+        };
+        c.change([&](auto& waiting) { std::erase_if(waiting, is_taken); });
     }
 
     void look_for_failure() noexcept {
@@ -241,12 +233,8 @@ private:
     }
 
     void withdraw() noexcept {
-        for (int peer = 0; peer < wires_.ranks; ++peer) {
-            state::channel& c = wires_.between(rank_, peer);
-            const std::lock_guard lock(c.guard);
-            c.waiting.clear();
-            c.count.store(0, std::memory_order_release);
-        }
+        for (int peer = 0; peer < wires_->ranks; ++peer)
+            wires_->between(rank_, peer).change([](auto& waiting) { waiting.clear(); });
         sending_.clear();
         expected_.clear();
     }
@@ -258,8 +246,7 @@ private:
     }
 
     const std::shared_ptr<state> world_;
-    const std::shared_ptr<state::wiring> own_;
-    state::wiring& wires_;
+    const std::shared_ptr<state::wiring> wires_;
     const int rank_;
     std::vector<std::atomic<bool>> taken_;  // by slot: the receiver has copied what it sends
     std::vector<int> sending_;
@@ -303,7 +290,6 @@ loopback_world::loopback_world(std::span<const int> node_sizes, bool device_memo
     for (const int size : node_sizes)
         state_->nodes.insert(state_->nodes.end(), at(size), static_cast<int>(state_->nodes.size()));
 }
-loopback_world::~loopback_world() = default;
 
 std::shared_ptr<bootstrap> loopback_world::boot(int rank) const {
     return std::make_shared<loopback_bootstrap>(state_, rank);

@@ -15,7 +15,6 @@ public:
     /// @param node_sizes ranks of each node, in order: those of one node can share memory
     /// @param device_memory whether messages may lie in memory of a GPU
     explicit loopback_world(std::span<const int> node_sizes, bool device_memory = false);
-    ~loopback_world();
     loopback_world(const loopback_world&) = delete;
     loopback_world& operator=(const loopback_world&) = delete;
 

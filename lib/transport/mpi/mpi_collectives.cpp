@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <functional>
 #include <set>
 #include <utility>
 
@@ -23,8 +22,6 @@ int element_key() {
     return key;
 }
 
-std::size_t offset(const stage_call& c, range part) { return static_cast<std::size_t>(part.begin) * c.element; }
-
 }  // namespace
 
 // The groups stand in one order everywhere, so that the first one that is not made yet has all its members waiting.
@@ -42,24 +39,14 @@ mpi_collectives::mpi_collectives(const numbered_comm& all, int rank, std::span<c
     can_.mpi_groups = std::make_shared<const std::set<std::vector<int>>>(groups.begin(), groups.end());
     element_key();
     check(MPI_Op_create(combine, 1, &used_->op), "MPI_Op_create");
-    MPI_Group whole = MPI_GROUP_NULL;
-    check(MPI_Comm_group(all.comm->get(), &whole), "MPI_Comm_group");
     for (const std::vector<int>& members : groups) {
         if (std::find(members.begin(), members.end(), rank_) == members.end()) continue;
-        MPI_Group some = MPI_GROUP_NULL;
         std::vector<int> numbers;
         for (const int m : members) numbers.push_back(all.number(m));
-        check(MPI_Group_incl(whole, static_cast<int>(numbers.size()), numbers.data(), &some), "MPI_Group_incl");
         group_comms& made = used_->groups.emplace_back();
         made.members = members;
-        for (int slot = 0; slot < lane_slots; ++slot) {
-            MPI_Comm comm = MPI_COMM_NULL;
-            check(MPI_Comm_create_group(all.comm->get(), some, 0, &comm), "MPI_Comm_create_group");
-            made.comms.emplace_back(comm);
-        }
-        MPI_Group_free(&some);
+        for (int slot = 0; slot < lane_slots; ++slot) made.comms.emplace_back(part_of(*all.comm, *all.comm, numbers));
     }
-    MPI_Group_free(&whole);
 }
 
 mpi_collectives::~mpi_collectives() {
@@ -103,17 +90,11 @@ void mpi_collectives::poll(std::vector<int>& done) noexcept {
                                   MPI_STATUSES_IGNORE);
     if (code != MPI_SUCCESS) latch("MPI_Testsome", code);
     if (count == MPI_UNDEFINED || count == 0 || fault()) return;
-    std::sort(indices_.begin(), indices_.begin() + count, std::greater<>());
-    for (int i = 0; i < count; ++i) {
-        const std::size_t gap = at(indices_[at(i)]);
-        lane& l = used_->lanes[at(lane_of_[gap])];
+    take_out(std::span(indices_).first(at(count)), requests_, lane_of_, [&](int number) {
+        lane& l = used_->lanes[at(number)];
         finish(l);
         done.push_back(std::exchange(l.slot, -1));
-        requests_[gap] = requests_.back();
-        lane_of_[gap] = lane_of_.back();
-        requests_.pop_back();
-        lane_of_.pop_back();
-    }
+    });
 }
 
 std::vector<int> mpi_collectives::missing(int slot) const {
@@ -125,10 +106,6 @@ std::vector<int> mpi_collectives::missing(int slot) const {
         return others;
     }
     return {};
-}
-
-void mpi_collectives::latch(const char* call, int code) noexcept {
-    if (!fault_) fault_ = transport_fault{"mpi", call, code, error_text(code)};
 }
 
 void mpi_collectives::combine(void* in, void* inout, int* count, MPI_Datatype* type) {
@@ -149,12 +126,6 @@ MPI_Datatype mpi_collectives::type_of(const stage_call& call) {
     return made.type;
 }
 
-MPI_Comm mpi_collectives::comm_of(const stage_call& call) noexcept {
-    const auto found = std::find_if(used_->groups.begin(), used_->groups.end(),
-                                    [&](const group_comms& g) { return g.members == call.group->members(); });
-    return found->comms[at(call.lane_slot)].get();
-}
-
 mpi_collectives::started mpi_collectives::begin(const stage_call& call) {
     const group& g = *call.group;
     lane& l = used_->lanes[at(call.lane_slot)];
@@ -168,10 +139,11 @@ mpi_collectives::started mpi_collectives::begin(const stage_call& call) {
     }
     const range own = g.own_shard();
     const int all = static_cast<int>(whole.count()), mine = l.counts[at(g.position())];
-    const std::byte* given = call.src + offset(call, whole);
-    std::byte* got = call.dst + offset(call, whole);
+    const std::byte* given = call.src + call.offset(whole);
+    std::byte* got = call.dst + call.offset(whole);
     const MPI_Datatype type = type_of(call);
-    const MPI_Comm comm = comm_of(call);
+    const auto comms_of_group = std::ranges::find(used_->groups, g.members(), &group_comms::members);
+    const MPI_Comm comm = comms_of_group->comms[at(call.lane_slot)].get();
     const bool is_root = g.is_root();
     started made;
     switch (call.what) {
@@ -183,7 +155,7 @@ mpi_collectives::started mpi_collectives::begin(const stage_call& call) {
             break;
         case action::stage_allgather:
             made.call = "MPI_Iallgatherv";
-            made.code = PMPI_Iallgatherv(given == got ? MPI_IN_PLACE : call.src + offset(call, own), mine, type, got,
+            made.code = PMPI_Iallgatherv(given == got ? MPI_IN_PLACE : call.src + call.offset(own), mine, type, got,
                                          l.counts.data(), l.begins.data(), type, comm, &made.request);
             break;
         case action::stage_reduce:
@@ -204,15 +176,15 @@ void mpi_collectives::finish(const lane& l) noexcept {
     const stage_call& c = l.call;
     const group& g = *c.group;
     const auto settle = [&](const std::byte* from, range part) {
-        std::byte* to = c.dst + offset(c, part);
+        std::byte* to = c.dst + c.offset(part);
         const void* input = from;
         if (c.divisor != 1) c.reduce(to, &input, 1, part.count(), c.divisor);
-        else if (from != to) std::memcpy(to, from, static_cast<std::size_t>(part.count()) * c.element);
+        else if (from != to) std::memcpy(to, from, c.bytes(part));
     };
     if (c.what == action::stage_reduce_scatter) settle(l.shard.data(), g.own_shard());
     if (!g.is_root()) return;
-    if (c.what == action::stage_reduce) settle(c.dst + offset(c, g.whole()), g.whole());
-    if (c.what == action::stage_broadcast) settle(c.src + offset(c, g.whole()), g.whole());
+    if (c.what == action::stage_reduce) settle(c.dst + c.offset(g.whole()), g.whole());
+    if (c.what == action::stage_broadcast) settle(c.src + c.offset(g.whole()), g.whole());
 }
 
 }  // namespace terrace::detail

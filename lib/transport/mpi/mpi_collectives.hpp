@@ -62,9 +62,10 @@ private:
     started begin(const stage_call& call);
     void finish(const lane& l) noexcept;
     MPI_Datatype type_of(const stage_call& call);
-    MPI_Comm comm_of(const stage_call& call) noexcept;
     static void combine(void* in, void* inout, int* count, MPI_Datatype* type);
-    void latch(const char* call, int code) noexcept;
+    void latch(const char* call, int code) noexcept {
+        if (!fault_) fault_ = transport_fault{"mpi", call, code, error_text(code)};
+    }
 
     int rank_;
     std::unique_ptr<resources> used_ = std::make_unique<resources>();

@@ -1,7 +1,5 @@
 #include "transport/mpi/mpi_messages.hpp"
 
-#include <algorithm>
-#include <functional>
 #include <utility>
 
 #include "transport/mpi/ulfm.hpp"
@@ -85,7 +83,10 @@ std::span<const int> mpi_messages::poll() noexcept {
     if (code == MPI_ERR_IN_STATUS && !statuses_.empty()) code = drop_those_of_deaths(count);
     if (code != MPI_SUCCESS) latch("MPI_Testsome", code);
     done_.clear();
-    if (count != MPI_UNDEFINED && count > 0 && !fault()) complete(count);
+    if (count != MPI_UNDEFINED && count > 0 && !fault())
+        take_out(std::span(indices_).first(at(count)), requests_, posted_, [&](const posted& p) {
+            if (p.slot >= 0) done_.push_back(p.slot);
+        });
     return done_;
 }
 
@@ -100,34 +101,10 @@ int mpi_messages::drop_those_of_deaths(int count) noexcept {
     return MPI_SUCCESS;
 }
 
-// The active requests stay packed: the last one moves into each gap, from the highest gap down.
-void mpi_messages::complete(int count) noexcept {
-    std::sort(indices_.begin(), indices_.begin() + count, std::greater<>());
-    for (int i = 0; i < count; ++i) {
-        const auto gap = static_cast<std::size_t>(indices_[static_cast<std::size_t>(i)]);
-        if (posted_[gap].slot >= 0) done_.push_back(posted_[gap].slot);
-        requests_[gap] = requests_.back();
-        posted_[gap] = posted_.back();
-        requests_.pop_back();
-        posted_.pop_back();
-    }
-}
-
-// MPI moves on when it is called.
-void mpi_messages::look() noexcept {
-    int flag = 0;
-    if (requests_.empty()) MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_.comm->get(), &flag, MPI_STATUS_IGNORE);
-}
-
-bool mpi_messages::settled() noexcept {
-    forget_sent_control();
-    return control_.empty();
-}
-
 void mpi_messages::send_control(int peer, const control_message& m) noexcept {
     forget_sent_control();
     or_fail([&] {
-        sent_control& own = control_.emplace_back(sent_control{m.words, MPI_REQUEST_NULL});
+        control& own = control_.emplace_back(control{m.words});
         const int code = MPI_Isend(own.words.data(), sizeof own.words, MPI_BYTE, comm_.number(peer), control_tag_,
                                    comm_.comm->get(), &own.request);
         if (code != MPI_SUCCESS) latch("MPI_Isend", code);

@@ -30,29 +30,31 @@ public:
     void send_control(int peer, const control_message& m) noexcept override;
     std::optional<control_message> take_control() noexcept override;
     bool abandon() noexcept override;
-    void look() noexcept override;
-    bool settled() noexcept override;
+    // MPI moves on when it is called.
+    void look() noexcept override {
+        int flag = 0;
+        if (requests_.empty()) MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_.comm->get(), &flag, MPI_STATUS_IGNORE);
+    }
+    bool settled() noexcept override {
+        forget_sent_control();
+        return control_.empty();
+    }
 
 private:
     struct posted {
         int slot, peer;
         bool sends;
     };
-    struct sent_control {
-        std::array<std::uint64_t, 5> words;
-        MPI_Request request;
-    };
-    struct coming_control {
+    struct control {
         std::array<std::uint64_t, 5> words{};
         MPI_Request request = MPI_REQUEST_NULL;
-        int from = 0;
+        int from = 0;  // of one that is coming
     };
 
     template <class Start>
     void post(posted what, int tag, const char* call, Start start) noexcept;
     void forget_sent_control() noexcept;
     int drop_those_of_deaths(int count) noexcept;
-    void complete(int count) noexcept;
     void latch(const char* call, int code) noexcept;
 
     const std::shared_ptr<owned_comm> world_;
@@ -64,8 +66,8 @@ private:
     std::vector<int> indices_;           // what MPI says of them
     std::vector<MPI_Status> statuses_;   // the same; empty where nothing is to be learnt of them
     std::vector<int> done_;              // slots
-    std::deque<sent_control> control_;   // on their way
-    std::unique_ptr<coming_control> coming_ = std::make_unique<coming_control>();
+    std::deque<control> control_;        // on their way
+    std::unique_ptr<control> coming_ = std::make_unique<control>();
 };
 
 }  // namespace terrace::detail

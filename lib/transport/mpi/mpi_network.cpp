@@ -11,9 +11,7 @@
 #include <algorithm>
 #include <list>
 #include <map>
-#include <memory>
 #include <mutex>
-#include <numeric>
 #include <optional>
 #include <set>
 #include <string>
@@ -94,10 +92,7 @@ private:
 
     // Sends to one rank and returns what comes from another.
     std::string swap(std::string_view key, int to, std::string_view bytes, int from, const wait_hook& look) {
-        packed message;
-        message.add(key);
-        message.add(bytes);
-        auto own = std::make_unique<std::string>(message.bytes());
+        auto own = std::make_unique<std::string>(packed{key, bytes}.bytes());
         MPI_Request sent = MPI_REQUEST_NULL;
         check(MPI_Isend(own->data(), static_cast<int>(own->size()), MPI_BYTE, to, tag, world_->get(), &sent),
               "MPI_Isend");
@@ -163,15 +158,6 @@ constexpr const char* no_survivors =
     "MPICH ends all ranks when one has died; use Open MPI under mpirun --enable-recovery, or UCX (terrace::ucx)";
 #endif
 
-std::string_view level_name(int level) {
-    switch (level) {
-        case MPI_THREAD_SINGLE: return "MPI_THREAD_SINGLE";
-        case MPI_THREAD_FUNNELED: return "MPI_THREAD_FUNNELED";
-        case MPI_THREAD_SERIALIZED: return "MPI_THREAD_SERIALIZED";
-        default: return "MPI_THREAD_MULTIPLE";
-    }
-}
-
 int highest_tag() {
     int* bound = nullptr;
     int found = 0;
@@ -183,19 +169,10 @@ std::string one_thread() {
     int given = MPI_THREAD_MULTIPLE;
     MPI_Query_thread(&given);
     if (given == MPI_THREAD_MULTIPLE) return {};
-    return fmt::format("MPI was started with {}; ask MPI_Init_thread for MPI_THREAD_MULTIPLE", level_name(given));
-}
-
-numbered_comm part_of(const owned_comm& comm, const owned_comm& world, const std::vector<int>& members) {
-    MPI_Comm made = MPI_COMM_NULL;
-    MPI_Group all = MPI_GROUP_NULL, some = MPI_GROUP_NULL;
-    check(MPI_Comm_group(world.get(), &all), "MPI_Comm_group");
-    check(MPI_Group_incl(all, static_cast<int>(members.size()), members.data(), &some), "MPI_Group_incl");
-    const int code = MPI_Comm_create_group(comm.get(), some, 0, &made);
-    MPI_Group_free(&some);
-    MPI_Group_free(&all);
-    check(code, "MPI_Comm_create_group");
-    return {std::make_shared<owned_comm>(made)};
+    const char* level = given == MPI_THREAD_SINGLE     ? "MPI_THREAD_SINGLE"
+                        : given == MPI_THREAD_FUNNELED ? "MPI_THREAD_FUNNELED"
+                                                       : "MPI_THREAD_SERIALIZED";
+    return fmt::format("MPI was started with {}; ask MPI_Init_thread for MPI_THREAD_MULTIPLE", level);
 }
 
 numbered_comm shrunk(const owned_comm& comm, int size) {
@@ -263,9 +240,7 @@ private:
             const auto found = teams_.find(name);
             if (found != teams_.end() && !found->second.comm.expired()) return found->second;
         }
-        connected_team all{world_, std::vector<int>(at(world_->size()))};
-        std::iota(all.members.begin(), all.members.end(), 0);
-        return all;
+        return {world_, numbers_below(world_->size())};
     }
 
     bool lacks_only(const std::set<int>& lost, const team& ranks, std::vector<int> origin) const {
@@ -297,7 +272,7 @@ private:
         if (!reserve_.empty() && lacks_only(failed_, ranks, origin.members)) made = from_reserve(ranks);
         if (!made.comm && ulfm::is_there() && lacks_only(dead_, ranks, origin.members))
             made = shrunk(*from, ranks.size());
-        if (!made.comm) made = part_of(*from, *world_, ranks.members());
+        if (!made.comm) made = {std::make_shared<owned_comm>(part_of(*from, *world_, ranks.members()))};
         const std::lock_guard lock(guard_);
         std::erase_if(teams_, [](const auto& team) { return team.second.comm.expired(); });
         teams_.insert_or_assign(ranks.name(), connected_team{made.comm, ranks.members()});
@@ -313,17 +288,14 @@ private:
 };
 
 std::shared_ptr<owned_comm> copy_of(MPI_Comm world) {
-    int rank = 0;
-    check(MPI_Comm_rank(world, &rank), "MPI_Comm_rank");
     MPI_Comm copy = MPI_COMM_NULL;
-    check(MPI_Comm_split(world, 0, rank, &copy), "MPI_Comm_split");
+    check(MPI_Comm_split(world, 0, 0, &copy), "MPI_Comm_split");  // equal keys: in the order of ranks
     return std::make_shared<owned_comm>(copy);
 }
 
 // Empty where some are in no MPI_COMM_WORLD of this process, since they were spawned.
 std::vector<int> ranks_in_world(MPI_Comm comm, int size) {
-    std::vector<int> ranks(at(size)), in_world(at(size));
-    std::iota(ranks.begin(), ranks.end(), 0);
+    std::vector<int> ranks = numbers_below(size), in_world(at(size));
     MPI_Group own = MPI_GROUP_NULL, world = MPI_GROUP_NULL;
     check(MPI_Comm_group(comm, &own), "MPI_Comm_group");
     check(MPI_Comm_group(MPI_COMM_WORLD, &world), "MPI_Comm_group");

@@ -56,24 +56,16 @@ void finalize_without_others() noexcept {
     });
 }
 
-owned_comm::owned_comm(MPI_Comm comm) : comm_(comm) {
-    if (comm_ != MPI_COMM_NULL) MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
-}
-
-owned_comm::~owned_comm() {
-    if (comm_ != MPI_COMM_NULL && !abandoned_ && !mpi_is_over()) MPI_Comm_free(&comm_);
-}
-
-int owned_comm::rank() const {
-    int rank = 0;
-    check(MPI_Comm_rank(comm_, &rank), "MPI_Comm_rank");
-    return rank;
-}
-
-int owned_comm::size() const {
-    int size = 0;
-    check(MPI_Comm_size(comm_, &size), "MPI_Comm_size");
-    return size;
+MPI_Comm part_of(const owned_comm& comm, const owned_comm& world, const std::vector<int>& members) {
+    MPI_Comm made = MPI_COMM_NULL;
+    MPI_Group all = MPI_GROUP_NULL, some = MPI_GROUP_NULL;
+    check(MPI_Comm_group(world.get(), &all), "MPI_Comm_group");
+    check(MPI_Group_incl(all, static_cast<int>(members.size()), members.data(), &some), "MPI_Group_incl");
+    const int code = MPI_Comm_create_group(comm.get(), some, 0, &made);
+    MPI_Group_free(&some);
+    MPI_Group_free(&all);
+    check(code, "MPI_Comm_create_group");
+    return made;
 }
 
 }  // namespace terrace::detail

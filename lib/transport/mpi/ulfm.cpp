@@ -13,10 +13,8 @@ Function* find(const char* name) noexcept {
     return reinterpret_cast<Function*>(::dlsym(RTLD_DEFAULT, name));
 }
 
-using shrink_function = int(MPI_Comm, MPI_Comm*);
-
-shrink_function* shrink_of_mpi() noexcept {
-    static auto* const found = find<shrink_function>("MPIX_Comm_shrink");
+auto* shrink_of_mpi() noexcept {
+    static auto* const found = find<int(MPI_Comm, MPI_Comm*)>("MPIX_Comm_shrink");
     return found;
 }
 

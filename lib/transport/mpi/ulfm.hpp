@@ -2,11 +2,9 @@
 
 #include <mpi.h>
 
-namespace terrace::detail {
-
 /// What MPI itself does about ranks that have died (user-level failure mitigation): in Open MPI 5, under `mpirun
 /// --with-ft ulfm`. Looked for when it is used, since one library serves several versions of MPI.
-namespace ulfm {
+namespace terrace::detail::ulfm {
 
 /// Whether this MPI has it.
 bool is_there() noexcept;
@@ -21,6 +19,4 @@ void acknowledge_deaths(MPI_Comm comm) noexcept;
 /// @returns MPI's code
 int shrink(MPI_Comm comm, MPI_Comm* made) noexcept;
 
-}  // namespace ulfm
-
-}  // namespace terrace::detail
+}  // namespace terrace::detail::ulfm

@@ -43,11 +43,10 @@ mpi_bridge::mpi_bridge(connection by, const std::vector<counters*>& counts, bool
     message_of_.resize(at(slot));
     thread_ = std::jthread([this, begin = std::move(at_start)](const std::stop_token& stop) {
         begin();
-        run(stop);
+        for (waiter w; take_over(stop);)
+            if (w.should_yield(look(), by_->traits().spin_limit)) net_->idle();
     });
 }
-
-mpi_bridge::~mpi_bridge() { stop(); }
 
 bool mpi_bridge::stop() noexcept {
     if (thread_.joinable()) {
@@ -77,17 +76,10 @@ void mpi_bridge::open(int queue, std::string_view stage) {
     p.begun = false;
 }
 
-void mpi_bridge::send(int peer, const std::byte* from, std::size_t bytes) {
-    open_.front().out.all.push_back({peer, const_cast<std::byte*>(from), bytes, 0});
-}
-
-void mpi_bridge::recv(int peer, std::byte* to, std::size_t bytes) {
-    open_.front().in.all.push_back({peer, to, bytes, 0});
-}
-
 std::uint32_t mpi_bridge::close() {
     batch& p = open_.front();
     const std::uint32_t number = p.number = ++numbers_[at(p.queue)];
+    p.left = p.in.all.size() + p.out.all.size();
     {
         const std::lock_guard lock(guard_);
         fresh_.splice(fresh_.end(), open_);
@@ -97,11 +89,6 @@ std::uint32_t mpi_bridge::close() {
 }
 
 // ---- and go out -----------------------------------------------------------------------------------------------------
-
-void mpi_bridge::run(const std::stop_token& stop) {
-    for (waiter w; take_over(stop);)
-        if (w.should_yield(look(), by_->traits().spin_limit)) net_->idle();
-}
 
 // Takes over new batches and gives delivered ones back. Returns false at the end.
 bool mpi_bridge::take_over(const std::stop_token& stop) {
@@ -126,16 +113,15 @@ bool mpi_bridge::look() {
     for (queue_state& l : queues_) moved |= begin(l);
     moved |= move_along();
     for (queue_state& l : queues_) {
-        if (l.batches.empty() || !l.batches.front().begun) continue;
-        if (l.batches.front().in.left + l.batches.front().out.left == 0) deliver(l);
+        if (l.batches.empty()) continue;
+        const batch& p = l.batches.front();
+        if (!p.begun || p.left > 0) continue;
+        std::atomic_ref(l.at->delivered).store(p.number, std::memory_order_release);
+        delivered_.splice(delivered_.end(), l.batches, l.batches.begin());
     }
     if (const std::optional<transport_fault>& f = net_->fault()) {
         fault_ = f;
-        for (const queue_state& l : queues_)
-            if (!l.batches.empty() && l.batches.front().begun) {
-                fault_->message += "; " + waits_of(l.batches.front());
-                break;
-            }
+        if (const std::string waits = what_waits(); !waits.empty()) fault_->message += "; " + waits;
     }
     return moved;
 }
@@ -145,11 +131,6 @@ bool mpi_bridge::begin(queue_state& l) {
     if (l.batches.empty()) return false;
     batch& p = l.batches.front();
     const bool begins = !p.begun && reached(l.at->ready, p.number);
-    if (begins)
-        for (direction* d : {&p.in, &p.out}) {
-            for (message& m : d->all) m.left = pieces(m);
-            d->left = d->all.size();
-        }
     p.begun |= begins;
     if (p.begun) {
         start(p, p.in, l.in);
@@ -161,7 +142,7 @@ bool mpi_bridge::begin(queue_state& l) {
 void mpi_bridge::start(batch& p, direction& d, std::vector<int>& slots) {
     while (d.next < d.all.size() && !slots.empty()) {
         const message& m = d.all[d.next];
-        const int n = pieces(m);
+        const int n = pieces(m.bytes);
         const range part = partition({0, static_cast<std::int64_t>(m.bytes)}, n, d.piece);
         std::byte* from = m.at + part.begin;
         const auto bytes = static_cast<std::size_t>(part.count());
@@ -179,26 +160,19 @@ void mpi_bridge::start(batch& p, direction& d, std::vector<int>& slots) {
 bool mpi_bridge::move_along() {
     const std::span<const int> through = net_->poll();
     in_flight_ -= through.size();
-    for (const int slot : through) complete(slot);
+    for (const int slot : through) {
+        queue_state& l = queues_[at(slot / (2 * pieces_in_flight))];
+        batch& p = l.batches.front();
+        const bool in = slot / pieces_in_flight % 2 == 0;
+        direction& d = in ? p.in : p.out;
+        (in ? l.in : l.out).push_back(slot);
+        if (--d.all[message_of_[at(slot)]].left == 0) --p.left;
+    }
     return !through.empty();
 }
 
-void mpi_bridge::complete(int slot) {
-    queue_state& l = queues_[at(slot / (2 * pieces_in_flight))];
-    batch& p = l.batches.front();
-    const bool in = slot / pieces_in_flight % 2 == 0;
-    direction& d = in ? p.in : p.out;
-    (in ? l.in : l.out).push_back(slot);
-    if (--d.all[message_of_[at(slot)]].left == 0) --d.left;
-}
-
-void mpi_bridge::deliver(queue_state& l) {
-    std::atomic_ref(l.at->delivered).store(l.batches.front().number, std::memory_order_release);
-    delivered_.splice(delivered_.end(), l.batches, l.batches.begin());
-}
-
-int mpi_bridge::pieces(const message& m) const noexcept {
-    return static_cast<int>(std::max<std::size_t>(div_ceil(m.bytes, piece_), 1));
+int mpi_bridge::pieces(std::size_t bytes) const noexcept {
+    return static_cast<int>(std::max<std::size_t>(div_ceil(bytes, piece_), 1));
 }
 
 // ---- the end --------------------------------------------------------------------------------------------------------
@@ -214,8 +188,7 @@ void mpi_bridge::give_up() noexcept {
 // Streams that go on overwrite what is being sent: peers that are waiting get it first, unchanged.
 bool mpi_bridge::wind_up() {
     const bool moved = !net_->fault() && move_along();
-    const bool sending = std::any_of(queues_.begin(), queues_.end(),
-                                     [](const queue_state& l) { return l.out.size() < pieces_in_flight; });
+    const bool sending = std::ranges::any_of(queues_, [](const auto& l) { return l.out.size() < pieces_in_flight; });
     if (!sending || net_->fault() || clock::now() - *given_up_ > grace) let_go();
     return moved;
 }
@@ -227,25 +200,19 @@ void mpi_bridge::let_go() noexcept {
         std::atomic_ref(queues_[q].at->delivered).store(numbers_[q], std::memory_order_release);
 }
 
-std::optional<transport_fault> mpi_bridge::fault() const {
-    const std::lock_guard lock(working_);
-    return fault_;
-}
-
-std::string mpi_bridge::awaited() const {
-    const std::lock_guard lock(working_);
-    for (const queue_state& l : queues_)
-        if (!l.batches.empty() && l.batches.front().begun) return waits_of(l.batches.front());
+// As awaited(), with the lock held.
+std::string mpi_bridge::what_waits() const {
+    for (const queue_state& l : queues_) {
+        if (l.batches.empty() || !l.batches.front().begun) continue;
+        const batch& p = l.batches.front();
+        std::vector<int> ranks;
+        for (const direction* d : {&p.in, &p.out})
+            for (const message& m : d->all)
+                if (m.left > 0) ranks.push_back(callers_rank_[at(m.peer)]);
+        keep_different(ranks);
+        return fmt::format("stage {} waits for rank {}", p.stage, fmt::join(ranks, ", "));
+    }
     return {};
-}
-
-std::string mpi_bridge::waits_of(const batch& p) const {
-    std::vector<int> ranks;
-    for (const direction* d : {&p.in, &p.out})
-        for (const message& m : d->all)
-            if (m.left > 0) ranks.push_back(callers_rank_[at(m.peer)]);
-    keep_different(ranks);
-    return fmt::format("stage {} waits for rank {}", p.stage, fmt::join(ranks, ", "));
 }
 
 bridged_messages::bridged_messages(connection& host, device_queues& on, int queues,
@@ -273,10 +240,6 @@ bridged_messages::~bridged_messages() {
     if (bridge_->stop()) on_.keep_memory();
     bridge_.reset();
     release_counters();
-}
-
-void bridged_messages::release_counters() noexcept {
-    if (counters_ != nullptr && !on_.keeps_memory()) on_.gpu().release_pinned(counters_);
 }
 
 // Also tries whether streams can use the counters.

@@ -38,21 +38,31 @@ public:
     /// first
     mpi_bridge(connection by, const std::vector<counters*>& at, bool direct, std::vector<int> callers_rank,
                std::function<void()> at_start);
-    ~mpi_bridge();
+    ~mpi_bridge() { stop(); }
 
     // One thread adds batches, each between open() and close().
     /// @param stage name of the stage for messages; must live until the batch is delivered
     void open(int queue, std::string_view stage);
-    void send(int peer, const std::byte* from, std::size_t bytes);
-    void recv(int peer, std::byte* to, std::size_t bytes);
+    void send(int peer, const std::byte* from, std::size_t bytes) {
+        open_.front().out.all.push_back({peer, const_cast<std::byte*>(from), bytes, pieces(bytes)});
+    }
+    void recv(int peer, std::byte* to, std::size_t bytes) {
+        open_.front().in.all.push_back({peer, to, bytes, pieces(bytes)});
+    }
     /// @returns the batch's number: `ready` reaches it before the batch leaves, and `delivered` after
     std::uint32_t close();
 
     /// The network's first failure, with the stage and the ranks that were waiting.
-    std::optional<transport_fault> fault() const;
+    std::optional<transport_fault> fault() const {
+        const std::lock_guard lock(working_);
+        return fault_;
+    }
     /// Returns the stage and the ranks that the oldest batch waits for, "stage node:4 scatter ring over mpi waits for
     /// rank 2, 3"; empty if no batch waits.
-    std::string awaited() const;
+    std::string awaited() const {
+        const std::lock_guard lock(working_);
+        return what_waits();
+    }
     /// Lets no batch leave any more, and counts all batches as delivered, so that no stream waits: once peers have the
     /// messages that are in flight, or after a second. Must be called before streams go on past the failure, since they
     /// would send data that they do not have. No batch may be added after it.
@@ -74,13 +84,13 @@ private:
         std::vector<message> all;
         std::size_t next = 0;  // message that is started next
         int piece = 0;         // and of it
-        std::size_t left = 0;  // messages in flight or to be started
     };
     struct batch {
         std::string_view stage;
         int queue = 0;
         std::uint32_t number = 0;
         bool begun = false;
+        std::size_t left = 0;  // messages in flight or to be started
         direction in, out;
     };
     struct queue_state {
@@ -89,7 +99,6 @@ private:
         std::vector<int> in, out;  // free slots for messages
     };
 
-    void run(const std::stop_token& stop);
     bool take_over(const std::stop_token& stop);
     bool look();
     bool wind_up();
@@ -97,10 +106,8 @@ private:
     bool begin(queue_state& l);
     void start(batch& p, direction& d, std::vector<int>& slots);
     bool move_along();
-    void complete(int slot);
-    void deliver(queue_state& l);
-    int pieces(const message& m) const noexcept;
-    std::string waits_of(const batch& p) const;
+    int pieces(std::size_t bytes) const noexcept;
+    std::string what_waits() const;
 
     const std::shared_ptr<network> by_;
     const std::unique_ptr<messages> net_;
@@ -137,8 +144,6 @@ class bridged_messages final : public stream_messages {
 public:
     /// Collective. @param host may go afterwards   @throws as on_all_ranks
     bridged_messages(connection& host, device_queues& on, int queues, const std::vector<int>& callers_rank);
-    bridged_messages(const bridged_messages&) = delete;
-    bridged_messages& operator=(const bridged_messages&) = delete;
     ~bridged_messages();
 
     /// True where the network accepts addresses of devices on all ranks.
@@ -163,7 +168,9 @@ private:
 
     std::optional<transport_fault> make_counters(int queues);
     std::byte* host_place(std::size_t bytes) noexcept;
-    void release_counters() noexcept;
+    void release_counters() noexcept {
+        if (counters_ != nullptr && !on_.keeps_memory()) on_.gpu().release_pinned(counters_);
+    }
 
     device_queues& on_;
     bool direct_ = false;

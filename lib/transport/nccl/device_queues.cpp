@@ -8,24 +8,20 @@
 
 #include <terrace/error.hpp>
 
+#include "base/at_end.hpp"
+
 namespace terrace::detail {
 
 namespace {
 
 using clock = std::chrono::steady_clock;
 
-// While it lives this thread breaks nobody's capture.
-class relaxed_capture {
-public:
-    explicit relaxed_capture(const gpu_runtime& gpu) : gpu_(gpu) { gpu_.capture_mode(&mode_); }
-    relaxed_capture(const relaxed_capture&) = delete;
-    relaxed_capture& operator=(const relaxed_capture&) = delete;
-    ~relaxed_capture() { gpu_.capture_mode(&mode_); }
-
-private:
-    const gpu_runtime& gpu_;
-    int mode_ = gpu_runtime::relaxed;
-};
+// While its result lives this thread breaks nobody's capture.
+auto relaxed_capture(const gpu_runtime& gpu) {
+    int mode = gpu_runtime::relaxed;
+    gpu.capture_mode(&mode);
+    return at_end([gpu = &gpu, mode]() mutable { gpu->capture_mode(&mode); });
+}
 
 }  // namespace
 
@@ -39,13 +35,11 @@ device_queues::~device_queues() {
 
 std::optional<transport_fault> device_queues::open() {
     int count = 0;
-    if (const int code = gpu_.device_count(&count); code != 0) {
-        transport_fault f = cuda_fault("cudaGetDeviceCount", code);
-        f.message +=
-            "; there is no GPU here, or no driver of it: nvidia-smi tells. Host buffers need none: "
-            "terrace::mpi::create";
-        return f;
-    }
+    if (const int code = gpu_.device_count(&count); code != 0)
+        return transport_fault{"cuda", "cudaGetDeviceCount", code,
+                               fmt::format("{}; there is no GPU here, or no driver of it: nvidia-smi tells. Host "
+                                           "buffers need none: terrace::mpi::create",
+                                           gpu_.cuda_error(code))};
     if (device_ < 0 || device_ >= count)
         return transport_fault{
             "cuda", "cudaSetDevice", 101,
@@ -80,14 +74,14 @@ std::shared_ptr<std::byte> device_queues::memory_of(const char* call, Allocate a
     use();
     void* memory = nullptr;
     const int code = [&] {
-        const relaxed_capture here(gpu_);
+        const auto here = relaxed_capture(gpu_);
         return allocate(&memory, bytes);
     }();
     if (code != 0) throw transport_error("cuda", call, code, gpu_.cuda_error(code));
     return {static_cast<std::byte*>(memory), [gpu = &gpu_, release, device = device_, kept = kept_](std::byte* p) {
                 if (*kept) return;
                 gpu->use_device(device);
-                const relaxed_capture here(*gpu);
+                const auto here = relaxed_capture(*gpu);
                 release(p);
             }};
 }
@@ -100,16 +94,6 @@ std::shared_ptr<std::byte> device_queues::allocate_pinned(std::size_t bytes) {
     return memory_of("cudaMallocHost", gpu_.allocate_pinned, gpu_.release_pinned, bytes);
 }
 
-bool device_queues::holds(const void* memory) const noexcept {
-    use();  // the question makes a context on the thread's current device
-    int device = -1;
-    return gpu_.device_of(memory, &device) == 0 && device == device_;
-}
-
-void device_queues::copy(int queue, void* to, const void* from, std::size_t bytes) noexcept {
-    if (!fault_) check("cudaMemcpyAsync", gpu_.copy(to, from, bytes, at(queue).stream));
-}
-
 void device_queues::reduce(int queue, void* to, std::span<const void* const> from, std::int64_t count,
                            element_type type, reduce_op op, int divisor) noexcept {
     if (!fault_)
@@ -118,25 +102,10 @@ void device_queues::reduce(int queue, void* to, std::span<const void* const> fro
 }
 
 bool device_queues::reached(gpu_event e) noexcept {
-    const relaxed_capture here(gpu_);
+    const auto here = relaxed_capture(gpu_);
     bool done = false;
     check("cudaEventQuery", gpu_.event_done(e, &done));
     return done;
-}
-
-void device_queues::fail(transport_fault f) noexcept {
-    if (fault_) return;
-    fault_ = std::move(f);
-    if (at_failure_ && !held_) at_failure_();
-}
-
-void device_queues::release_failures() noexcept {
-    held_ = false;
-    if (fault_ && at_failure_) at_failure_();
-}
-
-void device_queues::check(const char* call, int code) noexcept {
-    if (code != 0 && !fault_) fail(cuda_fault(call, code));
 }
 
 }  // namespace terrace::detail

@@ -52,10 +52,16 @@ public:
     void keep_memory() noexcept { *kept_ = true; }
     bool keeps_memory() const noexcept { return *kept_; }
     /// True for memory of this device.
-    bool holds(const void* memory) const noexcept;
+    bool holds(const void* memory) const noexcept {
+        use();  // the question makes a context on the thread's current device
+        int device = -1;
+        return gpu_.device_of(memory, &device) == 0 && device == device_;
+    }
 
     // Put work into queues. Do nothing after a failure.
-    void copy(int queue, void* to, const void* from, std::size_t bytes) noexcept;
+    void copy(int queue, void* to, const void* from, std::size_t bytes) noexcept {
+        if (!fault_) check("cudaMemcpyAsync", gpu_.copy(to, from, bytes, at(queue).stream));
+    }
     void reduce(int queue, void* to, std::span<const void* const> from, std::int64_t count, element_type type,
                 reduce_op op, int divisor) noexcept;
     /// True once an event has been reached.
@@ -63,14 +69,23 @@ public:
 
     const std::optional<transport_fault>& fault() const noexcept { return fault_; }
     /// Latches the first failure, and then ends what waits for others on the device.
-    void fail(transport_fault f) noexcept;
+    void fail(transport_fault f) noexcept {
+        if (fault_) return;
+        fault_ = std::move(f);
+        if (at_failure_ && !held_) at_failure_();
+    }
     /// Says what to do at a failure.
     void at_failure(std::function<void()> action) { at_failure_ = std::move(action); }
     // Between these that waits: NCCL drops the operations of an open group only where it ends.
     void hold_failures() noexcept { held_ = true; }
-    void release_failures() noexcept;
+    void release_failures() noexcept {
+        held_ = false;
+        if (fault_ && at_failure_) at_failure_();
+    }
     /// Fails if a function of CUDA returned a code other than 0.
-    void check(const char* call, int code) noexcept;
+    void check(const char* call, int code) noexcept {
+        if (code != 0 && !fault_) fail(cuda_fault(call, code));
+    }
     transport_fault cuda_fault(const char* call, int code) const { return {"cuda", call, code, gpu_.cuda_error(code)}; }
     transport_fault nccl_fault(const char* call, int code) const { return {"nccl", call, code, gpu_.nccl_error(code)}; }
 

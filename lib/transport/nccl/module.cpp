@@ -10,7 +10,7 @@ gpu_module load_gpu_module(const std::filesystem::path& at) {
     const loaded_module m = load_module(
         {.file = "terrace-nccl.so",
          .folder = "lib/transport/nccl",
-         .symbol = gpu_runtime_symbol,
+         .symbol = "terrace_gpu_runtime",
          .absent =
              "this Terrace was built without CUDA and NCCL; install them, set it up with -Dcuda=enabled and build "
              "again, or name the module in TERRACE_GPU_MODULE",

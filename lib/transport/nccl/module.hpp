@@ -21,7 +21,4 @@ gpu_module load_gpu_module(const std::filesystem::path& at);
 /// Returns the runtime of that module. @throws transport_error where there is none
 const gpu_runtime& need_gpu_runtime(const std::filesystem::path& at);
 
-/// The name that the module gives its table.
-inline constexpr const char* gpu_runtime_symbol = "terrace_gpu_runtime";
-
 }  // namespace terrace::detail

@@ -3,9 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <condition_variable>
 #include <cstdlib>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
@@ -54,15 +52,6 @@ void on_all_ranks(team& ranks, const std::function<std::optional<transport_fault
     }
 }
 
-// Communicators that a thread of its own takes down, since NCCL makes it wait: for what runs on the device, and for
-// graphs that use them. The thread may outlive the transport.
-struct nccl_comms::reclaiming {
-    std::vector<handle> handles;  // NCCL may write to them until those that had been made are down
-    std::mutex guard;
-    std::condition_variable changed;
-    bool done = false;
-};
-
 nccl_comms::~nccl_comms() {
     constexpr auto soon = std::chrono::seconds(2);
     on_.use();
@@ -76,34 +65,34 @@ nccl_comms::~nccl_comms() {
         }
     };
     if (!on_.fault()) reclaim(finish);
-    if (reclaiming_) {
-        std::unique_lock lock(reclaiming_->guard);
-        const auto is_done = [this] { return reclaiming_->done; };
-        if (captured_ || on_.fault()) reclaiming_->changed.wait_for(lock, soon, is_done);
-        else reclaiming_->changed.wait(lock, is_done);
+    if (reclaimed_.valid()) {
+        if (captured_ || on_.fault()) reclaimed_.wait_for(soon);
+        else reclaimed_.wait();
     }
     for (const gpu_event e : events_) on_.gpu().drop_event(e);
 }
 
-// Leaves communicators for which there is no thread to the end of the process.
+// A thread of its own takes communicators down, since NCCL makes it wait: for what runs on the device, and for graphs
+// that use them. The thread may outlive the transport, and keeps the handles: NCCL may write to them until those that
+// had been made are down. Leaves communicators for which there is no thread to the end of the process.
 void nccl_comms::reclaim(action how) noexcept {
     try {
-        const auto work = std::make_shared<reclaiming>();
-        work->handles = std::exchange(comms_, {});
+        std::vector<handle> all = std::exchange(comms_, {});
         std::vector<nccl_comm> made;
-        for (const handle& h : work->handles)
+        for (const handle& h : all)
             if (*h != nullptr) made.push_back(*h);
-        std::thread([work, made, how = std::move(how), &gpu = on_.gpu(), device = on_.device()] {
+        std::promise<void> done;
+        std::future<void> reclaimed = done.get_future();
+        std::thread([handles = std::move(all), made, how = std::move(how), done = std::move(done), &gpu = on_.gpu(),
+                     device = on_.device()]() mutable {
             gpu.use_device(device);
             how(made);
             // What was being made when its maker gave up has no work on the device.
-            for (const handle& h : work->handles)
+            for (const handle& h : handles)
                 if (*h != nullptr && std::find(made.begin(), made.end(), *h) == made.end()) gpu.abort(*h);
-            const std::lock_guard lock(work->guard);
-            work->done = true;
-            work->changed.notify_all();
+            done.set_value();
         }).detach();
-        reclaiming_ = work;
+        reclaimed_ = std::move(reclaimed);
     } catch (const std::exception& e) {
         on_.fail({"nccl", "ncclCommAbort", 1, fmt::format("no thread for it: {}", e.what())});
     }
@@ -115,10 +104,9 @@ void nccl_comms::connect(team& ranks, int count) {
     // NCCL reads it at the first launch of the process.
     setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
     nccl_id id{};
-    on_all_ranks(ranks, [&]() -> std::optional<transport_fault> {
+    on_all_ranks(ranks, [&] {
         const int code = rank_ == 0 ? gpu.make_id(&id) : 0;
-        if (code != 0) return on_.nccl_fault("ncclGetUniqueId", code);
-        return {};
+        return code != 0 ? std::optional(on_.nccl_fault("ncclGetUniqueId", code)) : std::nullopt;
     });
     std::vector<nccl_id> all(at(ranks.size()));
     ranks.gather_all(&id, all.data(), sizeof id);

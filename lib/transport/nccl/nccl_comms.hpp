@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <map>
 #include <memory>
 #include <optional>
@@ -40,8 +41,6 @@ public:
 
     /// @param timeout for other ranks; 0: none
     nccl_comms(device_queues& on, std::chrono::duration<double> timeout) : on_(on), timeout_(timeout) {}
-    nccl_comms(const nccl_comms&) = delete;
-    nccl_comms& operator=(const nccl_comms&) = delete;
     /// Collective, unless they have been aborted. Waits some seconds for communicators that a graph still uses, and
     /// then leaves them to a thread that ends with the graph.
     ~nccl_comms();
@@ -74,7 +73,6 @@ private:
     // NCCL writes a handle when the communicator is made, which may be after its maker gave up.
     using handle = std::shared_ptr<nccl_comm>;
     using action = std::function<void(const std::vector<nccl_comm>&)>;
-    struct reclaiming;
 
     template <class Start>
     std::optional<transport_fault> make(communicator& c, const char* call, Start start);
@@ -87,8 +85,8 @@ private:
     const std::chrono::duration<double> timeout_;
     int rank_ = 0;
     bool captured_ = false;
-    std::vector<handle> comms_;  // all that have not been given to reclaim()
-    std::shared_ptr<reclaiming> reclaiming_;
+    std::vector<handle> comms_;      // all that have not been given to reclaim()
+    std::future<void> reclaimed_;    // when the last reclaim() is done
     std::vector<gpu_event> events_;  // of communicators
     std::vector<communicator> of_all_;
     std::map<std::vector<int>, communicator> of_group_;

@@ -17,14 +17,11 @@
 #include "transport/nccl/nccl_comms.hpp"
 #include "transport/nccl/pending_calls.hpp"
 #include "transport/nccl/watchdog.hpp"
-#include "transport/stage_runner.hpp"
 
 namespace terrace::detail {
 
 namespace {
 
-std::size_t offset(const stage_call& c, range part) { return static_cast<std::size_t>(part.begin) * c.element; }
-std::size_t bytes(const stage_call& c, range part) { return static_cast<std::size_t>(part.count()) * c.element; }
 std::size_t count(range part) { return static_cast<std::size_t>(part.count()); }
 
 // The part of the vector that the stage leaves on this rank.
@@ -80,7 +77,7 @@ public:
         const bool apart =
             c.own != c.src && (c.what == action::stage_reduce_scatter || c.what == action::stage_allreduce);
         if (apart && own.count() > 0)
-            on_.copy(queue, const_cast<std::byte*>(c.src) + offset(c, own), c.own + offset(c, own), bytes(c, own));
+            on_.copy(queue, const_cast<std::byte*>(c.src) + c.offset(own), c.own + c.offset(own), c.bytes(own));
         if (on_.fault()) return;
         log_.begin(where);
         for (const int member : c.group->members()) log_.meets(member);
@@ -88,32 +85,32 @@ public:
         leave(to, queue);
         const range got = result_of(c);
         if (c.divisor == 1 || got.empty()) return;
-        const void* sum = c.dst + offset(c, got);
-        on_.reduce(queue, c.dst + offset(c, got), std::span(&sum, 1), got.count(), c.type, c.op, c.divisor);
+        const void* sum = c.dst + c.offset(got);
+        on_.reduce(queue, c.dst + c.offset(got), std::span(&sum, 1), got.count(), c.type, c.op, c.divisor);
     }
 
 private:
     void start_collective(const stage_call& c, nccl_comm comm, gpu_stream stream) noexcept {
         const gpu_runtime& gpu = on_.gpu();
         const range whole = c.group->whole(), own = c.group->own_shard();
-        const std::byte* src = c.src + offset(c, whole);
-        std::byte* dst = c.dst + offset(c, whole);
+        const std::byte* src = c.src + c.offset(whole);
+        std::byte* dst = c.dst + c.offset(whole);
         const int root = c.group->root();
         switch (c.what) {
             case action::stage_reduce_scatter:
-                return comms_.check("ncclReduceScatter", gpu.reduce_scatter(src, c.dst + offset(c, own), count(own),
+                return comms_.check("ncclReduceScatter", gpu.reduce_scatter(src, c.dst + c.offset(own), count(own),
                                                                             c.type, c.op, comm, stream));
             case action::stage_allgather:
                 return comms_.check("ncclAllGather",
-                                    gpu.all_gather(c.src + offset(c, own), dst, bytes(c, own), comm, stream));
+                                    gpu.all_gather(c.src + c.offset(own), dst, c.bytes(own), comm, stream));
             case action::stage_allreduce:
                 return comms_.check("ncclAllReduce",
                                     gpu.all_reduce(src, dst, count(whole), c.type, c.op, comm, stream));
             case action::stage_reduce:
-                if (c.group->is_root()) src = c.own + offset(c, whole);
+                if (c.group->is_root()) src = c.own + c.offset(whole);
                 return comms_.check("ncclReduce", gpu.reduce(src, c.group->is_root() ? dst : nullptr, count(whole),
                                                              c.type, c.op, root, comm, stream));
-            default: return comms_.check("ncclBroadcast", gpu.broadcast(src, dst, bytes(c, whole), root, comm, stream));
+            default: return comms_.check("ncclBroadcast", gpu.broadcast(src, dst, c.bytes(whole), root, comm, stream));
         }
     }
 

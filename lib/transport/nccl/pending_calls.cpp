@@ -14,21 +14,12 @@ operation_log::~operation_log() {
         if (m.passed != nullptr) gpu_.drop_event(m.passed);
 }
 
-void operation_log::begin_call(bool alone, bool kept) noexcept {
-    if (alone) next_ = 0;
-    kept_ = kept;
-}
-
 void operation_log::begin(const call_position& where) noexcept {
     if (!kept_) return;
     if (next_ % most == marks_.size()) marks_.emplace_back();
     mark& m = marks_[next_ % most];
     m.where = where;
     m.ranks.clear();
-}
-
-void operation_log::meets(int rank) noexcept {
-    if (kept_) marks_[next_ % most].ranks.push_back(rank);
 }
 
 int operation_log::end(gpu_stream stream) noexcept {
@@ -65,18 +56,6 @@ pending_calls::~pending_calls() {
     }
 }
 
-pending_calls::events pending_calls::take_events() noexcept {
-    if (!spare_.empty()) {
-        const events e = spare_.back();
-        spare_.pop_back();
-        return e;
-    }
-    events e;
-    on_.check("cudaEventCreateWithFlags", on_.gpu().make_event(&e.begun));
-    on_.check("cudaEventCreateWithFlags", on_.gpu().make_event(&e.ended));
-    return e;
-}
-
 bool pending_calls::begin(gpu_stream stream, int queues) noexcept {
     caller_ = stream;
     used_ = queues;
@@ -84,7 +63,13 @@ bool pending_calls::begin(gpu_stream stream, int queues) noexcept {
     on_.use();
     on_.check("cudaStreamIsCapturing", on_.gpu().stream_captured(stream, &current_.captured));
     const bool alone = all_done();
-    const events e = take_events();
+    if (spare_.empty()) {
+        events& made = spare_.emplace_back();
+        on_.check("cudaEventCreateWithFlags", on_.gpu().make_event(&made.begun));
+        on_.check("cudaEventCreateWithFlags", on_.gpu().make_event(&made.ended));
+    }
+    const events e = spare_.back();
+    spare_.pop_back();
     calls_.push_back({current_.number, e, {}});
     on_.check("cudaEventRecord", on_.gpu().record(e.begun, stream));
     for (int q = 0; q < queues; ++q) on_.check("cudaStreamWaitEvent", on_.gpu().wait(on_.at(q).stream, e.begun));

@@ -26,10 +26,15 @@ public:
     ~operation_log();
 
     /// A call begins. @param alone no other is in flight  @param kept whether it is remembered
-    void begin_call(bool alone, bool kept) noexcept;
+    void begin_call(bool alone, bool kept) noexcept {
+        if (alone) next_ = 0;
+        kept_ = kept;
+    }
     // Each operation, before it is put in, with the other ranks that take part; and behind it. @returns CUDA's code
     void begin(const call_position& where) noexcept;
-    void meets(int rank) noexcept;
+    void meets(int rank) noexcept {
+        if (kept_) marks_[next_ % most].ranks.push_back(rank);
+    }
     int end(gpu_stream stream) noexcept;
 
     /// "stage 1 up, step 0, chunk 2 waits for rank 3 or 5": the first that is not complete; empty if all are.
@@ -87,8 +92,6 @@ private:
         events at;
         clock::time_point since;  // when it was first seen to run, with none before it
     };
-
-    events take_events() noexcept;
 
     device_queues& on_;
     const std::chrono::duration<double> timeout_;

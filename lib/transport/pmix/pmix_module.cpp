@@ -149,18 +149,13 @@ launched_ranks join(std::chrono::duration<double> timeout) {
             size};
 }
 
-void leave() noexcept { to_launcher.reset(); }
-
 }  // namespace
-
-}  // namespace terrace::detail
-
-using namespace terrace;
-using namespace terrace::detail;
 
 extern "C" __attribute__((visibility("default"))) const pmix_module terrace_pmix_module{
     .head = {.version = header_version, .bytes = sizeof(pmix_module)},
     .library_version = PMIx_Get_version,
-    .join = detail::join,
-    .leave = detail::leave,
+    .join = join,
+    .leave = []() noexcept { to_launcher.reset(); },
 };
+
+}  // namespace terrace::detail

@@ -7,6 +7,8 @@
 #include <memory>
 #include <vector>
 
+#include "base/index.hpp"
+#include "base/partition.hpp"
 #include "transport/shared_region.hpp"
 
 namespace terrace::detail {
@@ -55,10 +57,16 @@ public:
 
     /// Returns the bytes that one part of an arena needs, and those of them that have memory at once: all but the
     /// slots.
-    static std::size_t arena_bytes(int slots, std::size_t slot_bytes) noexcept;
-    static std::size_t bytes_at_once(int slots) noexcept;
-    /// Returns the bytes that one part of a window needs for `bytes` bytes of the caller's.
-    static std::size_t window_bytes(std::size_t bytes) noexcept;
+    static std::size_t arena_bytes(int slots, std::size_t slot_bytes) noexcept {
+        return bytes_at_once(slots) + at(slots) * round_up(slot_bytes, page);
+    }
+    // A part of the arena: the doorbell and the mailboxes, then on pages of their own the slots.
+    static std::size_t bytes_at_once(int slots) noexcept {
+        return round_up(sizeof(doorbell) + at(slots) * sizeof(mailbox), page);
+    }
+    /// Returns the bytes that one part of a window needs for `bytes` bytes of the caller's: these, and a cache line for
+    /// the count of ranks that have freed theirs. That in the first part counts.
+    static std::size_t window_bytes(std::size_t bytes) noexcept { return round_up(bytes, cache_line) + cache_line; }
 
     /// Adds a window and returns this rank's part of it. The caller may free the part while peers still use theirs: the
     /// region stays until all ranks have freed theirs. All ranks add windows in the same order.
@@ -69,10 +77,15 @@ public:
     /// Takes memory for vectors of `bytes` bytes in all of this rank's slots. @throws transport_error if there is none
     void take_slots(std::size_t bytes);
     /// Returns this rank's memory for a vector of `bytes` bytes in a lane slot, for which it has been taken.
-    std::byte* slot_memory(int lane_slot, std::size_t bytes) noexcept;
+    std::byte* slot_memory(int lane_slot, std::size_t bytes) noexcept {
+        if (mailbox& box = mailbox_of(part_, lane_slot); bytes <= box.payload.size()) return box.payload.data();
+        return arena_of(part_) + slot_offset(lane_slot);
+    }
 
-    mailbox& mailbox_of(int part, int lane_slot) const noexcept;
-    doorbell& doorbell_of(int part) const noexcept;
+    mailbox& mailbox_of(int part, int lane_slot) const noexcept {
+        return reinterpret_cast<mailbox*>(arena_of(part) + sizeof(doorbell))[lane_slot];
+    }
+    doorbell& doorbell_of(int part) const noexcept { return *reinterpret_cast<doorbell*>(arena_of(part)); }
 
     /// Returns where memory of this rank lies, or `nowhere`.
     location locate(const std::byte* mine) const noexcept;
@@ -84,6 +97,7 @@ public:
     int parts() const noexcept { return static_cast<int>(regions_.front()->memory.parts.size()); }
 
 private:
+    static constexpr std::size_t page = 4096;
     static constexpr int offset_bits = 40;
     static constexpr std::uint64_t region_of(location l) noexcept { return l >> offset_bits; }
     static constexpr std::uint64_t offset_of(location l) noexcept { return l & ((location{1} << offset_bits) - 1); }
@@ -96,8 +110,12 @@ private:
         std::atomic<bool> in_use{true};               // false once this rank has freed its part
     };
 
-    std::size_t slot_offset(int lane_slot) const noexcept;  // in a part of the arena
-    const std::byte* mine(const region& r) const noexcept { return r.memory.parts[static_cast<std::size_t>(part_)]; }
+    std::byte* arena_of(int part) const noexcept { return regions_.front()->memory.parts[at(part)]; }
+    // In a part of the arena.
+    std::size_t slot_offset(int lane_slot) const noexcept {
+        return bytes_at_once(slots_) + at(lane_slot) * round_up(slot_bytes_, page);
+    }
+    const std::byte* mine(const region& r) const noexcept { return r.memory.parts[at(part_)]; }
 
     int part_;
     std::vector<std::shared_ptr<region>> regions_;  // by ascending number

@@ -11,9 +11,6 @@
 
 #include <fmt/format.h>
 
-#include "base/index.hpp"
-#include "base/partition.hpp"
-
 namespace terrace::detail {
 
 namespace {
@@ -37,27 +34,9 @@ std::size_t node_messages::ring_capacity(int ranks) noexcept {
     return std::clamp(std::bit_floor(ring_budget / at(ranks)), smallest_ring, largest_ring);
 }
 
-std::size_t node_messages::part_bytes(int ranks, int slots) noexcept {
-    return sizeof(part_head) + round_up(at(slots), cache_line) +
-           at(ranks) * record_ring::bytes_for(ring_capacity(ranks));
-}
-
 // A quarter of a ring, so that several messages fit; longer ones are faster where nobody copies them twice.
 std::size_t node_messages::short_bytes(std::size_t capacity) noexcept {
     return std::min(capacity / 4, std::size_t{8192}) - sizeof(record_ring::header);
-}
-
-node_messages::part_head& node_messages::head_of(int position) const noexcept {
-    return *reinterpret_cast<part_head*>(on_.memory.parts[at(position)]);
-}
-
-std::atomic<std::uint8_t>& node_messages::taken(int position, int slot) const noexcept {
-    return reinterpret_cast<std::atomic<std::uint8_t>*>(on_.memory.parts[at(position)] + sizeof(part_head))[slot];
-}
-
-record_ring node_messages::ring(int from, int to) const noexcept {
-    std::byte* rings = on_.memory.parts[at(to)] + sizeof(part_head) + round_up(at(slots_), cache_line);
-    return {rings + at(from) * record_ring::bytes_for(on_.capacity), on_.capacity};
 }
 
 node_messages::node_messages(std::unique_ptr<messages> network, int rank, node on, int slots)
@@ -71,12 +50,6 @@ node_messages::node_messages(std::unique_ptr<messages> network, int rank, node o
 }
 
 // ---- messages -------------------------------------------------------------------------------------------------------
-
-node_messages::link* node_messages::link_to(int peer) noexcept {
-    const int position = on_.peers.position[at(peer)];
-    if (position < 0 || peer == rank_) return nullptr;
-    return &links_[at(position - (position > on_.peers.position[at(rank_)]))];
-}
 
 // The rule, the same at both ends.
 node_messages::link* node_messages::way_of(int peer, std::size_t bytes) noexcept {
@@ -104,8 +77,7 @@ void node_messages::recv(int slot, int peer, int tag, void* to, std::size_t byte
         return network_->recv(slot, peer, tag, to, bytes);
     }
     const receive by{slot, tag, to, bytes};
-    const auto found =
-        std::find_if(from->early.begin(), from->early.end(), [&](const early_message& m) { return m.head.tag == tag; });
+    const auto found = std::ranges::find_if(from->early, [&](const early_message& m) { return m.head.tag == tag; });
     if (found == from->early.end()) return or_fail([&] { from->expected.push_back(by); });
     const early_message first = std::move(*found);
     from->early.erase(found);
@@ -125,20 +97,13 @@ void node_messages::put(link& to, const record_ring::header& h, const void* from
     if (!to.waiting.empty() || !written(to, r)) or_fail([&] { to.waiting.push_back(r); });
 }
 
-bool node_messages::written(link& to, const waiting_record& r) noexcept {
-    if (!to.out.write(r.head, r.from != nullptr ? r.from : r.words.data())) return false;
-    if (r.head.kind == message) done_.push_back(r.head.slot);
-    return true;
-}
-
 void node_messages::arrived(link& from, const record_ring::header& h, const std::byte* stored) noexcept {
     if (fault()) return;
     if (h.kind == control_record)
         return or_fail([&] {
             std::memcpy(control_.emplace_back(control_message{from.rank, {}}).words.data(), stored, h.stored);
         });
-    const auto found =
-        std::find_if(from.expected.begin(), from.expected.end(), [&](const receive& r) { return r.tag == h.tag; });
+    const auto found = std::ranges::find(from.expected, h.tag, &receive::tag);
     if (found == from.expected.end()) return or_fail([&] { from.early.push_back({h, {stored, stored + h.stored}}); });
     const receive by = *found;
     from.expected.erase(found);
@@ -239,19 +204,8 @@ std::optional<control_message> node_messages::take_control() noexcept {
     return from_elsewhere;
 }
 
-void node_messages::look() noexcept {
-    progress();
-    network_->look();
-    adopt_fault();
-}
-
 bool node_messages::nothing_waits() const noexcept {
     return std::all_of(links_.begin(), links_.end(), [](const link& l) { return l.waiting.empty(); });
-}
-
-bool node_messages::settled() noexcept {
-    progress();
-    return fault() || (nothing_waits() && network_->settled());
 }
 
 void node_messages::adopt_fault() noexcept {

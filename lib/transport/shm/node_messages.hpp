@@ -12,6 +12,8 @@
 #include <span>
 #include <vector>
 
+#include "base/index.hpp"
+#include "base/partition.hpp"
 #include "transport/messages.hpp"
 #include "transport/shared_region.hpp"
 #include "transport/shm/node_peers.hpp"
@@ -45,7 +47,9 @@ public:
     /// Returns the capacity of each ring where so many ranks are on a node: together a few hundred KiB for each rank.
     static std::size_t ring_capacity(int ranks) noexcept;
     /// Returns the bytes of a rank's part of the memory.
-    static std::size_t part_bytes(int ranks, int slots) noexcept;
+    static std::size_t part_bytes(int ranks, int slots) noexcept {
+        return rings_at(slots) + at(ranks) * record_ring::bytes_for(ring_capacity(ranks));
+    }
     /// Returns the bytes of the longest message that lies in a ring.
     static std::size_t short_bytes(std::size_t capacity) noexcept;
 
@@ -55,8 +59,15 @@ public:
     void send_control(int peer, const control_message& m) noexcept override;
     std::optional<control_message> take_control() noexcept override;
     bool abandon() noexcept override;
-    void look() noexcept override;
-    bool settled() noexcept override;
+    void look() noexcept override {
+        progress();
+        network_->look();
+        adopt_fault();
+    }
+    bool settled() noexcept override {
+        progress();
+        return fault() || (nothing_waits() && network_->settled());
+    }
 
 private:
     enum kind : std::uint32_t { message, offer, control_record };
@@ -89,10 +100,18 @@ private:
         std::deque<waiting_record> waiting;  // in the order sent
     };
 
-    link* link_to(int peer) noexcept;
+    link* link_to(int peer) noexcept {
+        const int position = on_.peers.position[at(peer)];
+        if (position < 0 || peer == rank_) return nullptr;
+        return &links_[at(position - (position > on_.peers.position[at(rank_)]))];
+    }
     link* way_of(int peer, std::size_t bytes) noexcept;
     void put(link& to, const record_ring::header& h, const void* from) noexcept;
-    bool written(link& to, const waiting_record& r) noexcept;
+    bool written(link& to, const waiting_record& r) noexcept {
+        if (!to.out.write(r.head, r.from != nullptr ? r.from : r.words.data())) return false;
+        if (r.head.kind == message) done_.push_back(r.head.slot);
+        return true;
+    }
     bool progress() noexcept;
     void arrived(link& from, const record_ring::header& h, const std::byte* stored) noexcept;
     void take(link& from, const receive& by, const record_ring::header& h, const std::byte* stored) noexcept;
@@ -100,9 +119,17 @@ private:
     bool nothing_waits() const noexcept;
     void adopt_fault() noexcept;
 
-    part_head& head_of(int position) const noexcept;
-    std::atomic<std::uint8_t>& taken(int position, int slot) const noexcept;
-    record_ring ring(int from, int to) const noexcept;
+    static std::size_t rings_at(int slots) noexcept { return sizeof(part_head) + round_up(at(slots), cache_line); }
+    part_head& head_of(int position) const noexcept {
+        return *reinterpret_cast<part_head*>(on_.memory.parts[at(position)]);
+    }
+    std::atomic<std::uint8_t>& taken(int position, int slot) const noexcept {
+        return reinterpret_cast<std::atomic<std::uint8_t>*>(on_.memory.parts[at(position)] + sizeof(part_head))[slot];
+    }
+    record_ring ring(int from, int to) const noexcept {
+        std::byte* rings = on_.memory.parts[at(to)] + rings_at(slots_);
+        return {rings + at(from) * record_ring::bytes_for(on_.capacity), on_.capacity};
+    }
 
     const std::unique_ptr<messages> network_;
     const int rank_, slots_;

@@ -50,18 +50,11 @@ void end_streams() noexcept {
 
 constexpr std::size_t tile_bytes = 8192;  // of a sum that is copied to peers while the first-level cache holds it
 
-std::size_t bytes_of(const stage_call& c, range part) noexcept {
-    return static_cast<std::size_t>(part.count()) * c.element;
-}
-std::size_t offset(const stage_call& c, range part) noexcept {
-    return static_cast<std::size_t>(part.begin) * c.element;
-}
-
 // Calls f(some, own, to) for each stretch of the part that lies side by side: what the rank gives to itself, and where
 // it gets the result.
 template <class F>
 void for_each_stretch(const stage_call& c, range part, F f) noexcept {
-    if (c.pieces.empty()) return f(part, c.own + offset(c, part), c.dst + offset(c, part));
+    if (c.pieces.empty()) return f(part, c.own + c.offset(part), c.dst + c.offset(part));
     for_each_piece(c.pieces, part, [&](range some, const call_piece& p, std::int64_t first) {
         const std::size_t at = static_cast<std::size_t>(first) * c.element;
         f(some, p.given + at, p.result + at);
@@ -75,35 +68,22 @@ void wait_on(std::atomic<std::uint32_t>& word, std::uint32_t seen) noexcept {
     syscall(SYS_futex, &word, FUTEX_WAIT, seen, &time, nullptr, 0);
 }
 
-void wake(std::atomic<std::uint32_t>& word) noexcept {
-    syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
-}
-
 }  // namespace
 
 node_stages::node_stages(int rank, std::vector<int> part_of, shared_region arena, int slots, std::size_t slot_bytes,
                          bool sleeps)
     : part_of_(std::move(part_of)),
-      part_(part_of_[static_cast<std::size_t>(rank)]),
+      part_(part_of_[at(rank)]),
       memory_(part_, std::move(arena), slots, slot_bytes),
       sleeps_(sleeps),
-      readers_(static_cast<std::size_t>(slots)),
-      completed_(static_cast<std::size_t>(memory_.parts())),
-      inputs_(static_cast<std::size_t>(memory_.parts())) {
+      readers_(at(slots)),
+      completed_(at(memory_.parts())),
+      inputs_(at(memory_.parts())) {
     running_.reserve(readers_.size());
     for (slot_readers& r : readers_) r.ranks.reserve(completed_.size());
 }
 
 // ---- how far ranks are ----
-
-std::uint64_t node_stages::sequence_of(const stage_call& c, progress p) noexcept {
-    return c.turn << (stage_number_bits + 2) | static_cast<std::uint64_t>(c.channel) << 2 | p;
-}
-
-// Returns how far peers must be before the next round, or before the end.
-node_stages::progress node_stages::needed_for(const running_stage& s) noexcept {
-    return s.round == s.work.rounds() ? finished : s.round == 0 ? arrived : reduced;
-}
 
 void node_stages::announce(const stage_call& c, progress p) noexcept {
     if (c.streams) end_streams();
@@ -115,7 +95,7 @@ void node_stages::announce(const stage_call& c, progress p) noexcept {
         if (part_of(rank) == part_ || peer.asleep.load(std::memory_order_seq_cst) == 0) continue;
         if (peer.asleep.exchange(0, std::memory_order_seq_cst) == 0) continue;  // somebody else has woken it
         peer.rings.fetch_add(1, std::memory_order_seq_cst);
-        wake(peer.rings);
+        syscall(SYS_futex, &peer.rings, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
     }
 }
 
@@ -145,7 +125,7 @@ void node_stages::for_each_awaited(const running_stage& s, F&& f) const {
 void node_stages::read_calls_of_peers(running_stage& s) noexcept {
     for_each_awaited(s, [&](std::size_t peer) {
         const int member = static_cast<int>(peer);
-        std::uint64_t& known = completed_[static_cast<std::size_t>(part_of(*s.call, member))];
+        std::uint64_t& known = completed_[at(part_of(*s.call, member))];
         const auto calls = node_memory::call_words::in(mailbox_of(*s.call, member).calls);
         known = std::max(known, calls.completed);
         s.differs = s.differs || calls.history != s.call->history;
@@ -217,7 +197,7 @@ bool node_stages::leaves_early(const running_stage& s) noexcept {
     if (!s.call->last || !node_memory::in_arena(s.given) ||
         (s.result != node_memory::nowhere && !node_memory::in_arena(s.result)))
         return false;
-    slot_readers& r = readers_[static_cast<std::size_t>(s.call->lane_slot)];
+    slot_readers& r = readers_[at(s.call->lane_slot)];
     r.sequence = sequence_of(*s.call, finished);
     r.call = s.call->number;
     r.ranks.clear();
@@ -225,20 +205,15 @@ bool node_stages::leaves_early(const running_stage& s) noexcept {
     return true;
 }
 
-bool node_stages::has_read(const slot_readers& r, int lane_slot, int rank) const noexcept {
-    return completed_[static_cast<std::size_t>(part_of(rank))] >= r.call ||
-           memory_.mailbox_of(part_of(rank), lane_slot).sequence.load(std::memory_order_acquire) >= r.sequence;
-}
-
 bool node_stages::lane_ready(int lane_slot) noexcept {
-    slot_readers& r = readers_[static_cast<std::size_t>(lane_slot)];
+    slot_readers& r = readers_[at(lane_slot)];
     std::erase_if(r.ranks, [&](int rank) { return has_read(r, lane_slot, rank); });
     r.awaited = !r.ranks.empty();
     return r.ranks.empty();
 }
 
 std::vector<int> node_stages::lane_readers(int lane_slot) const {
-    const slot_readers& r = readers_[static_cast<std::size_t>(lane_slot)];
+    const slot_readers& r = readers_[at(lane_slot)];
     std::vector<int> ranks = r.ranks;
     std::erase_if(ranks, [&](int rank) { return has_read(r, lane_slot, rank); });
     return ranks;
@@ -266,7 +241,7 @@ void node_stages::run_round(const running_stage& s) noexcept {
         const bool exposes = now.to != stage_memory::result;
         std::byte* exposed = exposes ? address(c, g.position(), exposed_by(s, g.position())) : nullptr;
         return for_each_stretch(c, part, [&](range some, const std::byte* own, std::byte* to) {
-            reduce(s, some, own, exposes ? exposed + offset(c, some) : to);
+            reduce(s, some, own, exposes ? exposed + c.offset(some) : to);
         });
     }
     // Each begins with itself, so that not all read the same member at once.
@@ -278,7 +253,7 @@ void node_stages::run_round(const running_stage& s) noexcept {
         const location at = now.from == stage_memory::given ? given_by(s, owner) : exposed_by(s, owner);
         if (const std::byte* from = address(c, owner, at); from != c.dst)
             for_each_stretch(c, part, [&](range some, const std::byte*, std::byte* to) {
-                copy(to, from + offset(c, some), bytes_of(c, some), c.streams);
+                copy(to, from + c.offset(some), c.bytes(some), c.streams);
             });
     }
 }
@@ -288,8 +263,7 @@ void node_stages::reduce(const running_stage& s, range part, const std::byte* ow
     const stage_call& c = *s.call;
     const int n = c.group->size();
     for (int i = 0; i < n; ++i)
-        inputs_[static_cast<std::size_t>(i)] =
-            i == c.group->position() ? own : address(c, i, given_by(s, i)) + offset(c, part);
+        inputs_[at(i)] = i == c.group->position() ? own : address(c, i, given_by(s, i)) + c.offset(part);
     c.reduce(to, inputs_.data(), n, part.count(), c.divisor);
 }
 
@@ -302,11 +276,11 @@ void node_stages::reduce_for_all(const running_stage& s, range shard) noexcept {
     alignas(cache_line) std::byte tile[tile_bytes];
     for (range part{shard.begin, 0}; part.begin < shard.end; part.begin = part.end) {
         part.end = std::min(part.begin + most, shard.end);
-        std::byte* sum = streams ? tile : c.dst + offset(c, part);
-        reduce(s, part, c.own + offset(c, part), sum);
+        std::byte* sum = streams ? tile : c.dst + c.offset(part);
+        reduce(s, part, c.own + c.offset(part), sum);
         for (int i = 0; i < c.group->size(); ++i)
             if (streams || i != c.group->position())
-                copy(address(c, i, result_of(s, i)) + offset(c, part), sum, bytes_of(c, part), streams);
+                copy(address(c, i, result_of(s, i)) + c.offset(part), sum, c.bytes(part), streams);
     }
 }
 
@@ -318,7 +292,7 @@ bool node_stages::sleep() noexcept {
     mine.asleep.store(1, std::memory_order_seq_cst);
     bool ready = std::any_of(running_.begin(), running_.end(), [&](running_stage s) { return peers_reached(s); });
     for (int slot = 0; slot < static_cast<int>(readers_.size()); ++slot)
-        ready |= readers_[static_cast<std::size_t>(slot)].awaited && lane_ready(slot);
+        ready |= readers_[at(slot)].awaited && lane_ready(slot);
     if (!ready) wait_on(mine.rings, seen);
     mine.asleep.store(0, std::memory_order_relaxed);
     return !ready;

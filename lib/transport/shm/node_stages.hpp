@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/index.hpp"
 #include "schedule/stage_work.hpp"
 #include "transport/shm/node_memory.hpp"
 #include "transport/stage_runner.hpp"
@@ -42,6 +43,7 @@ public:
     std::vector<int> missing(int slot) const override;
     int first_missing(int slot) const noexcept override;
     bool idle() const noexcept { return running_.empty(); }
+    bool sleeps() const noexcept { return sleeps_; }
     /// Sleeps until a peer gets further, or for a short time. Returns false, without sleep, if there is work to do.
     bool sleep() noexcept;
 
@@ -78,10 +80,18 @@ private:
     template <class F>
     void for_each_awaited(const running_stage& s, F&& f) const;
     void read_calls_of_peers(running_stage& s) noexcept;
-    bool has_read(const slot_readers& r, int lane_slot, int rank) const noexcept;
+    bool has_read(const slot_readers& r, int lane_slot, int rank) const noexcept {
+        return completed_[at(part_of(rank))] >= r.call ||
+               memory_.mailbox_of(part_of(rank), lane_slot).sequence.load(std::memory_order_acquire) >= r.sequence;
+    }
 
-    static progress needed_for(const running_stage& s) noexcept;
-    static std::uint64_t sequence_of(const stage_call& c, progress p) noexcept;
+    // Returns how far peers must be before the next round, or before the end.
+    static progress needed_for(const running_stage& s) noexcept {
+        return s.round == s.work.rounds() ? finished : s.round == 0 ? arrived : reduced;
+    }
+    static std::uint64_t sequence_of(const stage_call& c, progress p) noexcept {
+        return c.turn << (stage_number_bits + 2) | static_cast<std::uint64_t>(c.channel) << 2 | p;
+    }
     void announce(const stage_call& c, progress p) noexcept;
 
     sharing how_shared(const running_stage& s) const noexcept;
@@ -89,10 +99,8 @@ private:
     void reduce(const running_stage& s, range part, const std::byte* own, std::byte* to) noexcept;
     void reduce_for_all(const running_stage& s, range shard) noexcept;
 
-    int part_of(int rank) const noexcept { return part_of_[static_cast<std::size_t>(rank)]; }
-    int part_of(const stage_call& c, int member) const noexcept {
-        return part_of(c.group->members()[static_cast<std::size_t>(member)]);
-    }
+    int part_of(int rank) const noexcept { return part_of_[at(rank)]; }
+    int part_of(const stage_call& c, int member) const noexcept { return part_of(c.group->members()[at(member)]); }
     const mailbox& mailbox_of(const stage_call& c, int member) const noexcept {
         return memory_.mailbox_of(part_of(c, member), c.lane_slot);
     }

@@ -3,7 +3,6 @@
 #include <sched.h>
 
 #include <array>
-#include <cstdint>
 #include <fstream>
 #include <utility>
 #include <vector>
@@ -12,18 +11,10 @@
 #include "base/index.hpp"
 #include "transport/shm/node_peers.hpp"
 #include "transport/shm/node_stages.hpp"
-#include "transport/team.hpp"
 
 namespace terrace::detail {
 
 namespace {
-
-// The ranks of a team on one machine, in however many containers, and the cores that they may run on together.
-struct machine_use {
-    int ranks = 0, cores = 0;
-
-    bool oversubscribed() const noexcept { return ranks > cores; }
-};
 
 // A machine, whatever its containers call themselves, and the cores that a rank may run on there.
 struct cpu_set {
@@ -40,8 +31,9 @@ cpu_set own_cpu_set() {
     return own;
 }
 
-// Describes this rank's machine. Collective. @throws transport_error
-machine_use use_of_machine(team& ranks) {
+// True if this rank's machine has more ranks of the team, in however many containers, than cores that they may run on
+// together. Collective. @throws transport_error
+bool is_oversubscribed(team& ranks) {
     const cpu_set own = own_cpu_set();
     std::vector<cpu_set> all(at(ranks.size()));
     ranks.gather_all(&own, all.data(), sizeof own);
@@ -49,16 +41,8 @@ machine_use use_of_machine(team& ranks) {
     cpu_set_t together;
     CPU_ZERO(&together);
     for (const cpu_set& s : all) CPU_OR(&together, &together, &s.cores);
-    return {static_cast<int>(all.size()), CPU_COUNT(&together)};
+    return static_cast<int>(all.size()) > CPU_COUNT(&together);
 }
-
-constexpr std::uint32_t all_stages = [] {
-    std::uint32_t bits = 0;
-    for (const action a : {action::stage_reduce_scatter, action::stage_allgather, action::stage_allreduce,
-                           action::stage_reduce, action::stage_broadcast, action::stage_scatter, action::stage_gather})
-        bits |= 1u << static_cast<unsigned>(a);
-    return bits;
-}();
 
 // A sleep costs a system call here and one in the peer that ends it, each of several microseconds.
 constexpr int yields_before_sleep = 16;
@@ -69,9 +53,8 @@ public:
                std::size_t slot_bytes, bool oversubscribed)
         : node_stages(by.ranks.rank(), std::move(peers.position), std::move(arena), slots, slot_bytes, oversubscribed),
           by_(by),
-          peers_(std::move(peers.ranks)),
-          oversubscribed_(oversubscribed) {
-        can_ = {.stages = all_stages, .domain = std::move(nodes), .slot_bytes = slot_bytes, .slots = slots};
+          peers_(std::move(peers.ranks)) {
+        can_ = {.stages = ~0u, .domain = std::move(nodes), .slot_bytes = slot_bytes, .slots = slots};
         // A peer with a core of its own answers within a microsecond or so, which is what an idle moment costs. One
         // that waits for this core answers once it has it.
         spin_limit_ = oversubscribed ? 2 : 500;
@@ -87,7 +70,7 @@ public:
     }
     // Ranks that share the core come first. The network is looked after when they have nothing to do either.
     bool wait() noexcept override {
-        if (!oversubscribed_ || idle()) return true;
+        if (!sleeps() || idle()) return true;
         if (++waits_ > yields_before_sleep) return sleep();
         sched_yield();
         return false;
@@ -96,7 +79,6 @@ public:
 private:
     connection& by_;
     const std::vector<int> peers_;
-    const bool oversubscribed_;
     int waits_ = 0;  // since anything completed
 };
 
@@ -109,7 +91,7 @@ std::unique_ptr<node_stage_runner> make_shm_stages(connection& by, int slots, st
     std::optional<shared_region> arena = by.memory->share(
         by.ranks, peers.ranks, node_memory::arena_bytes(slots, slot_bytes), node_memory::bytes_at_once(slots));
     if (!arena) return nullptr;
-    const bool oversubscribed = use_of_machine(by.ranks).oversubscribed();
+    const bool oversubscribed = is_oversubscribed(by.ranks);
     return std::make_unique<shm_stages>(by, std::move(nodes), std::move(peers), std::move(*arena), slots, slot_bytes,
                                         oversubscribed);
 }

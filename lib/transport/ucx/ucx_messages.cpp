@@ -14,8 +14,6 @@
 
 namespace terrace::detail {
 
-namespace {
-
 // UCX 1.13 does not say how long a message was that is complete at once.
 ucp_request_param_t with_callback(void* data) noexcept {
     ucp_request_param_t p{};
@@ -23,8 +21,6 @@ ucp_request_param_t with_callback(void* data) noexcept {
     p.user_data = data;
     return p;
 }
-
-}  // namespace
 
 ucx_messages::ucx_messages(const network_traits& traits, ucx_context context, const team& ranks, int slots)
     : messages(traits),
@@ -59,10 +55,6 @@ void ucx_messages::introduce(team& ranks) {
     std::memcpy(key_.data(), addresses_.front().data(), sizeof key_);
     for (std::string& a : addresses_) a.erase(0, sizeof key_);
     listen();
-}
-
-ucp_tag_t ucx_messages::tag_of(int from, int tag) const noexcept {
-    return static_cast<ucp_tag_t>(from) << 32 | static_cast<std::uint32_t>(tag);
 }
 
 void ucx_messages::send(int slot, int peer, int tag, const void* from, std::size_t bytes) noexcept {
@@ -159,11 +151,6 @@ bool ucx_messages::flushed() noexcept {
         ucp_request_free(std::exchange(flush_, nullptr));
         if (flushing_ == accepted_) return true;
     }
-}
-
-bool ucx_messages::settled() noexcept {
-    progress();
-    return fault() || (controls_.empty() && flushed());
 }
 
 // Every look in vain gives the core away, since ranks that share it may have what this one waits for. One sched_yield

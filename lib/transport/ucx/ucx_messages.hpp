@@ -19,6 +19,8 @@ using ucx_context = std::shared_ptr<ucp_context>;
 
 /// For set-up. @throws transport_error
 void check(ucs_status_t status, const char* call);
+/// Returns the parameters of a request that has a callback, still to be set, with `data`.
+ucp_request_param_t with_callback(void* data) noexcept;
 
 /// Messages by a UCX worker of their own. A peer is connected when it is first used. Both ends then show the job key in
 /// a hello, and nothing else leaves before the peer's has come.
@@ -34,11 +36,16 @@ public:
     void send(int slot, int peer, int tag, const void* from, std::size_t bytes) noexcept override;
     void recv(int slot, int peer, int tag, void* to, std::size_t bytes) noexcept override;
     std::span<const int> poll() noexcept override;
-    void send_control(int peer, const control_message& m) noexcept override;
+    void send_control(int peer, const control_message& m) noexcept override {
+        if (!fault() && open(peer)) say(peer, kind::message, m.words);
+    }
     std::optional<control_message> take_control() noexcept override;
     bool abandon() noexcept override;
     void look() noexcept override { progress(); }
-    bool settled() noexcept override;
+    bool settled() noexcept override {
+        progress();
+        return fault() || (controls_.empty() && flushed());
+    }
 
 private:
     using words = std::array<std::uint64_t, 5>;
@@ -81,7 +88,11 @@ private:
     static void on_sent(void* request, ucs_status_t status, void* slot);
     static void on_received(void* request, ucs_status_t status, const ucp_tag_recv_info_t* info, void* slot);
     static void on_control(void* request, ucs_status_t status, const ucp_tag_recv_info_t* info, void* self);
-    static void on_broken(void* peer, ucp_ep_h ep, ucs_status_t status);
+    static void on_broken(void* peer, ucp_ep_h /*ep*/, ucs_status_t status) {
+        auto& p = *static_cast<peer_state*>(peer);
+        p.error = status;
+        p.owner->any_broken_ = true;
+    }
 
     bool open(int peer) noexcept;
     void post_send(int peer, const waiting_send& m) noexcept;
@@ -98,10 +109,14 @@ private:
     bool wait(Done done) noexcept;
     void close() noexcept;
     void keep_worker() noexcept;
-    void latch(const char* call, ucs_status_t status) noexcept;
+    void latch(const char* call, ucs_status_t status) noexcept {
+        if (!fault()) or_fail([&] { fail({"ucx", call, status, ucs_status_string(status)}); });
+    }
     void lose_peer(const char* call, ucs_status_t status, int peer) noexcept;
 
-    ucp_tag_t tag_of(int from, int tag) const noexcept;
+    static ucp_tag_t tag_of(int from, int tag) noexcept {
+        return static_cast<ucp_tag_t>(from) << 32 | static_cast<std::uint32_t>(tag);
+    }
     int number_of(const slot_state& s) const noexcept { return static_cast<int>(&s - slots_.data()); }
 
     std::unique_ptr<const ucx_context> context_;

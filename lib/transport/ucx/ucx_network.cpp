@@ -5,9 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <string>
 #include <string_view>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -24,14 +22,12 @@ namespace terrace::detail {
 
 namespace {
 
-// What ucx_messages relies on. A flush of a worker by its endpoints would wait until peers answer, which may be
-// computing; without, it ends when all bytes have left.
-const std::pair<const char*, const char*> needed{"FLUSH_WORKER_EPS", "n"};
-
 ucx_context open_context(ucx_settings settings) {
     ucp_config_t* config = nullptr;
     check(ucp_config_read(nullptr, nullptr, &config), "ucp_config_read");
-    settings.emplace_back(needed);
+    // What ucx_messages relies on. A flush of a worker by its endpoints would wait until peers answer, which may be
+    // computing; without, it ends when all bytes have left.
+    settings.emplace_back("FLUSH_WORKER_EPS", "n");
     for (const auto& [name, value] : settings)
         if (const ucs_status_t bad = ucp_config_modify(config, name.c_str(), value.c_str()); bad != UCS_OK) {
             ucp_config_release(config);

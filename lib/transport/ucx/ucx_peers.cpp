@@ -18,6 +18,13 @@ constexpr ucp_tag_t control_tag = ucp_tag_t{1} << 63;  // which no message has
 // How long who closes waits for its last bytes to leave.
 constexpr auto patience = std::chrono::seconds(1);
 
+// Frees a request of UCX that is complete. True if there is none any more.
+bool over(void*& request) noexcept {
+    if (request != nullptr && ucp_request_check_status(request) != UCS_INPROGRESS)
+        ucp_request_free(std::exchange(request, nullptr));
+    return request == nullptr;
+}
+
 }  // namespace
 
 bool ucx_messages::open(int peer) noexcept {
@@ -39,10 +46,8 @@ bool ucx_messages::open(int peer) noexcept {
 
 void ucx_messages::listen() noexcept {
     heard_ = {};
-    ucp_request_param_t param{};
-    param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+    ucp_request_param_t param = with_callback(this);
     param.cb.recv = &on_control;
-    param.user_data = this;
     void* request = ucp_tag_recv_nbx(worker_, &heard_, sizeof heard_, control_tag, ~ucp_tag_t{0}, &param);
     if (UCS_PTR_IS_ERR(request)) return latch("ucp_tag_recv_nbx", UCS_PTR_STATUS(request));
     if (request == nullptr) arrived_ = true;
@@ -89,20 +94,8 @@ void ucx_messages::post_controls() noexcept {
         void* request = ucp_tag_send_nbx(p.ep, &c.said, sizeof c.said, control_tag, &none);
         if (UCS_PTR_IS_PTR(request)) c.request = request;
     }
-    const auto on_its_way = [this](sent_control& c) {
-        if (!c.posted) return true;
-        if (c.request != nullptr) {
-            if (ucp_request_check_status(c.request) == UCS_INPROGRESS) return true;
-            ucp_request_free(std::exchange(c.request, nullptr));
-        }
+    for (; !controls_.empty() && controls_.front().posted && over(controls_.front().request); controls_.pop_front())
         ++accepted_;
-        return false;
-    };
-    while (!controls_.empty() && !on_its_way(controls_.front())) controls_.pop_front();
-}
-
-void ucx_messages::send_control(int peer, const control_message& m) noexcept {
-    if (!fault() && open(peer)) say(peer, kind::message, m.words);
 }
 
 std::optional<control_message> ucx_messages::take_control() noexcept {
@@ -111,12 +104,6 @@ std::optional<control_message> ucx_messages::take_control() noexcept {
     const control_message first = control_.front();
     control_.pop_front();
     return first;
-}
-
-void ucx_messages::on_broken(void* peer, ucp_ep_h, ucs_status_t status) {
-    auto& p = *static_cast<peer_state*>(peer);
-    p.error = status;
-    p.owner->any_broken_ = true;
 }
 
 // Who has said goodbye may go, unless something is still expected of it.
@@ -129,10 +116,6 @@ void ucx_messages::look_for_broken() noexcept {
         if (p.error != UCS_OK && (!p.left || !p.waiting.empty() || std::any_of(slots_.begin(), slots_.end(), expected)))
             lose_peer("ucp_worker_progress", p.error, peer);
     }
-}
-
-void ucx_messages::latch(const char* call, ucs_status_t status) noexcept {
-    if (!fault()) or_fail([&] { fail({"ucx", call, status, ucs_status_string(status)}); });
 }
 
 void ucx_messages::lose_peer(const char* call, ucs_status_t status, int peer) noexcept {
@@ -170,13 +153,12 @@ bool ucx_messages::abandon() noexcept {
     if (closed_) return worker_ != nullptr;
     wait([&] { return flushed(); });
     close();
-    const auto idle = [&] {
-        return std::none_of(slots_.begin(), slots_.end(), [](const slot_state& s) { return s.request != nullptr; });
-    };
     if (worker_ == nullptr) return false;
     for (slot_state& s : slots_)
         if (s.request != nullptr) ucp_request_cancel(worker_, s.request);
-    const bool ended = wait(idle);
+    const bool ended = wait([&] {
+        return std::none_of(slots_.begin(), slots_.end(), [](const slot_state& s) { return s.request != nullptr; });
+    });
     if (!ended) keep_worker();
     return ended;
 }
@@ -200,11 +182,6 @@ void ucx_messages::close() noexcept {
         void* request = ucp_ep_close_nbx(std::exchange(p.ep, nullptr), &force);
         if (UCS_PTR_IS_PTR(request)) p.closing = request;
     }
-    const auto over = [](void*& request) {
-        if (request != nullptr && ucp_request_check_status(request) != UCS_INPROGRESS)
-            ucp_request_free(std::exchange(request, nullptr));
-        return request == nullptr;
-    };
     const bool all_over = wait([&] {
         return over(flush_) && std::ranges::all_of(controls_, over, &sent_control::request) &&
                std::ranges::all_of(peers_, over, &peer_state::closing) && listening_ == nullptr;

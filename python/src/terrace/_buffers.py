@@ -2,17 +2,14 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import sys
 from dataclasses import dataclass
-from typing import Any, Mapping, Protocol
+from typing import Any, Mapping
 
 from terrace._errors import usage_error
 from terrace._library import lib
 from terrace.reductions import ELEMENT_TYPES, number_of
-
-
-class HasDLPack(Protocol):
-    def __dlpack__(self) -> Any: ...
 
 
 #: What calls accept: a numpy array, a tensor, an array.array, a bytearray, a memoryview, a Window ...
@@ -55,20 +52,13 @@ def _is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...] | None, item
     return True
 
 
-def _product(shape: tuple[int, ...]) -> int:
-    count = 1
-    for extent in shape:
-        count *= extent
-    return count
-
-
 def _from_array_interface(buffer: object, said: Mapping[str, Any],
                           writable: bool) -> tuple[int, int, str | None, int, object]:
     address, readonly = said["data"]
     shape, item = tuple(said["shape"]), int(said["typestr"][2:])
     _expect(not (writable and readonly), "is read-only")
     _expect(_is_contiguous(shape, said.get("strides"), item), "is not contiguous: pass a contiguous copy")
-    return address, _product(shape), _type_of_typestr(said["typestr"]), item, (buffer, said)
+    return address, math.prod(shape), _type_of_typestr(said["typestr"]), item, (buffer, said)
 
 
 # ---- DLPack
@@ -87,7 +77,7 @@ _capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _capsule_pointer.restype, _capsule_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
 
 
-def _from_dlpack(buffer: HasDLPack) -> tuple[int, int, str | None, int, object, bool]:
+def _from_dlpack(buffer: Any) -> tuple[int, int, str | None, int, object, bool]:
     capsule = buffer.__dlpack__()  # frees the tensor with itself, as nobody renames it
     tensor = ctypes.cast(_capsule_pointer(capsule, b"dltensor"), ctypes.POINTER(_DLTensor)).contents
     _expect(tensor.lanes == 1, "has vectors for elements")
@@ -96,7 +86,7 @@ def _from_dlpack(buffer: HasDLPack) -> tuple[int, int, str | None, int, object, 
     strides = tuple(tensor.strides[i] for i in range(tensor.ndim)) if tensor.strides else None
     _expect(_is_contiguous(shape, strides, 1), "is not contiguous: pass a contiguous copy")
     type_name = "boolean" if tensor.code == _BOOLEAN else f"{_CODES.get(tensor.code)}{tensor.bits}"
-    return (tensor.data or 0) + tensor.byte_offset, _product(shape), type_name, tensor.bits // 8, (buffer, capsule), \
+    return (tensor.data or 0) + tensor.byte_offset, math.prod(shape), type_name, tensor.bits // 8, (buffer, capsule), \
         tensor.device_type in _OF_GPUS
 
 

@@ -246,8 +246,14 @@ class Handle:
             self._destroy()
 
 
-def made_by(function: Any, *arguments: Any) -> int | None:
-    """Calls what hands out a handle as its last argument."""
-    out = c_void_p()
+def value_of(kind: Any, function: Any, *arguments: Any) -> Any:
+    """Calls what hands out a value of a C type as its last argument."""
+    out = kind()
     function(*arguments, ctypes.byref(out))
     return out.value
+
+
+def made_by(function: Any, *arguments: Any) -> int | None:
+    """Calls what hands out a handle as its last argument."""
+    made: int | None = value_of(c_void_p, function, *arguments)
+    return made

@@ -2,11 +2,11 @@
 from __future__ import annotations
 
 import itertools
-from ctypes import byref, c_int
+from ctypes import c_int
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Callable
 
-from terrace._library import DONE, CReceived, Handle, failure, lib
+from terrace._library import DONE, CReceived, Handle, failure, lib, value_of
 
 if TYPE_CHECKING:
     from terrace._collectives import Collectives
@@ -44,9 +44,7 @@ class Request(Handle):
 
     def test(self) -> bool:
         """Whether the call is complete. Raises the call's error, once."""
-        complete = c_int()
-        lib.test(self._address, byref(complete))
-        return bool(complete.value)
+        return bool(value_of(c_int, lib.test, self._address))
 
     def wait(self) -> None:
         """Returns once the call is complete. Raises the call's error, once."""

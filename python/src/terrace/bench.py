@@ -60,13 +60,6 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _time_of(call: Any, repeats: int) -> float:
-    begun = time.perf_counter()
-    for _ in range(repeats):
-        call()
-    return (time.perf_counter() - begun) / repeats
-
-
 class _Bench:
     """Groups of the same ranks, one for each back end, and times by row and back end [s]."""
 
@@ -82,7 +75,10 @@ class _Bench:
     def measure(self, row: str, backend: str, call: Any, repeats: int) -> None:
         """Notes the time of the slowest rank."""
         self.dist.barrier()
-        longest = self.torch.tensor([_time_of(call, repeats)])
+        begun = time.perf_counter()
+        for _ in range(repeats):
+            call()
+        longest = self.torch.tensor([(time.perf_counter() - begun) / repeats])
         self.dist.all_reduce(longest, self.dist.ReduceOp.MAX)
         self.times.setdefault((row, backend), []).append(longest.item())
 

@@ -1,13 +1,14 @@
 """Communicators."""
 from __future__ import annotations
 
+import contextlib
 import json
 from ctypes import byref, c_char_p, c_double, c_void_p
-from typing import Any, Callable, cast
+from typing import Any, Callable, Iterator, cast
 
 from terrace._buffers import AnyBuffer, buffer_of
 from terrace._collectives import Collectives, same_type
-from terrace._library import CReceived, lib, made_by
+from terrace._library import CReceived, lib, made_by, value_of
 from terrace._requests import Received, ReceiveRequest, Request
 from terrace._stores import C10dStore, Store, store_struct
 from terrace._windows import Window
@@ -63,9 +64,14 @@ class Communicator(Collectives):
         """Starts the same."""
         return self._start((), lib.barrier)
 
-    def group(self) -> _Group:
+    @contextlib.contextmanager
+    def group(self) -> Iterator[None]:
         """A `with` block whose `_async` calls begin together at its end: docs/guides/groups.md."""
-        return _Group(self)
+        lib.group_start(self._open())
+        try:
+            yield
+        finally:
+            lib.group_end(self._open())
 
     def _send(self, data: AnyBuffer, to: int, tag: int, type: str | None) -> tuple[Any, ...]:
         by = buffer_of(data, type)
@@ -121,8 +127,7 @@ class Communicator(Collectives):
 
     def split_by_node(self, key: int = 0) -> Communicator:
         """Makes a communicator of the ranks on this rank's machine node. Collective."""
-        return Communicator(made_by(lib.split_by_node, self._open(), key), self._keep,
-                            has_device=self.has_device)
+        return Communicator(made_by(lib.split_by_node, self._open(), key), self._keep, has_device=self.has_device)
 
     def shrink(self) -> Communicator:
         """Makes a communicator of the ranks that have not failed, after rank_failed_error. Collective over them."""
@@ -139,35 +144,18 @@ class Communicator(Collectives):
 
     def shape(self, bytes: int) -> str:
         """The stages of an allreduce of so many bytes, the innermost first."""
-        text = c_char_p()
-        lib.shape(self._open(), bytes, byref(text))
-        return (text.value or b"").decode()
+        return str((value_of(c_char_p, lib.shape, self._open(), bytes) or b"").decode())
 
     def statistics(self) -> dict[str, Any]:
         """The calls of this rank so far, and how long it waited for which rank: docs/guides/slow-ranks.md."""
-        text = c_char_p()
-        lib.statistics(self._open(), byref(text))
-        return cast("dict[str, Any]", json.loads(text.value or b""))
+        return cast("dict[str, Any]", json.loads(value_of(c_char_p, lib.statistics, self._open()) or b""))
 
     def predicted(self, bytes: int) -> float:
         """The time that the plan predicts for an allreduce of so many bytes [s]; 0 if it predicts none."""
-        seconds = c_double()
-        lib.predicted(self._open(), bytes, byref(seconds))
-        return seconds.value
+        return float(value_of(c_double, lib.predicted, self._open(), bytes))
 
     def __repr__(self) -> str:
         return f"<terrace.Communicator: rank {self.rank} of {self.size}>"
-
-
-class _Group:
-    def __init__(self, comm: Communicator) -> None:
-        self._comm = comm
-
-    def __enter__(self) -> None:
-        lib.group_start(self._comm._open())
-
-    def __exit__(self, *_: object) -> None:
-        lib.group_end(self._comm._open())
 
 
 def create(store: Any = None, rank: int = 0, size: int = 1, *, plan: AnyPlan | None = None,

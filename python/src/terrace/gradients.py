@@ -10,7 +10,7 @@ from typing import Callable, Iterator, Mapping, Sequence
 from terrace._buffers import AnyBuffer, Buffer, buffer_of
 from terrace._errors import usage_error
 from terrace._library import (AFTER_EACH, CGradientOptions, CGradientParameter, CGradientTimes, CStateTensor, Handle,
-                              lib, made_by)
+                              lib, made_by, value_of)
 from terrace._windows import view_of
 from terrace.communicator import Communicator
 from terrace.reductions import ELEMENT_TYPES, REDUCE_OPS, number_of
@@ -53,20 +53,6 @@ class Rows:
     was_dense: bool
 
 
-def _options(bucket_bytes: int | None, first_bucket_bytes: int | None, op: str, unused: str, weighted: bool,
-             dense_above: float, rounds_on_wire: bool, error_feedback: bool) -> CGradientOptions:
-    made: CGradientOptions = lib.gradient_defaults()
-    if bucket_bytes is not None:
-        made.bucket_bytes = bucket_bytes
-    if first_bucket_bytes is not None:
-        made.first_bucket_bytes = first_bucket_bytes
-    made.op = number_of(REDUCE_OPS, op, "operation")
-    made.unused = number_of(_UNUSED, unused, "way to treat unused ones")
-    made.weighted, made.dense_above = int(weighted), dense_above
-    made.rounds_on_wire, made.error_feedback = int(rounds_on_wire), int(error_feedback)
-    return made
-
-
 class GradientReducer(Handle):
     """Averages the gradients of a model over all ranks, in buckets, while the backward pass still runs.
 
@@ -90,8 +76,15 @@ class GradientReducer(Handle):
                  bucket_bytes: int | None = None, first_bucket_bytes: int | None = None, op: str = "avg",
                  unused: str = "error", weighted: bool = False, dense_above: float = 0.0, rounds_on_wire: bool = True,
                  error_feedback: bool = False) -> None:
-        options = _options(bucket_bytes, first_bucket_bytes, op, unused, weighted, dense_above, rounds_on_wire,
-                           error_feedback)
+        options: CGradientOptions = lib.gradient_defaults()
+        if bucket_bytes is not None:
+            options.bucket_bytes = bucket_bytes
+        if first_bucket_bytes is not None:
+            options.first_bucket_bytes = first_bucket_bytes
+        options.op = number_of(REDUCE_OPS, op, "operation")
+        options.unused = number_of(_UNUSED, unused, "way to treat unused ones")
+        options.weighted, options.dense_above = int(weighted), dense_above
+        options.rounds_on_wire, options.error_feedback = int(rounds_on_wire), int(error_feedback)
         self.parameters = [p if isinstance(p, Parameter) else Parameter(*p) for p in parameters]
         self._buffers: list[Buffer | None] = [
             buffer_of(p.gradient, writable=True) if p.gradient is not None else None for p in self.parameters]
@@ -105,10 +98,9 @@ class GradientReducer(Handle):
 
     def gradient(self, parameter: int) -> memoryview:
         """The gradient's elements as bytes: the caller's, or its place in its bucket until finish() returns."""
-        at = c_void_p()
-        lib.gradients_at(self._address, parameter, byref(at))
+        at = made_by(lib.gradients_at, self._address, parameter)
         buffer, told = self._buffers[parameter], self.parameters[parameter]
-        return view_of(at.value, buffer.count if buffer else told.count, self._types[parameter], self)
+        return view_of(at, buffer.count if buffer else told.count, self._types[parameter], self)
 
     def set_gradient(self, parameter: int, gradient: AnyBuffer) -> None:
         """Changes where the caller's gradient lies."""
@@ -137,17 +129,16 @@ class GradientReducer(Handle):
     def ready_rows(self, parameter: int, rows: Sequence[int] | AnyBuffer, values: AnyBuffer) -> None:
         """Says that a sparse gradient is complete: row numbers, and the values of one row after the other."""
         if isinstance(rows, (list, tuple, range)):
-            numbers, count, owner = (c_int64 * len(rows))(*rows), len(rows), None
-            at: object = numbers
+            at: object = (c_int64 * len(rows))(*rows)
+            count = len(rows)
         else:
             found = buffer_of(rows, "int64")
-            at, count, owner = ctypes.cast(found.address, ctypes.POINTER(c_int64)), found.count, found
+            at, count = ctypes.cast(found.address, ctypes.POINTER(c_int64)), found.count
         by, row = buffer_of(values), self.parameters[parameter].row
         if by.count != count * row:
             raise usage_error(f"{by.count} values for {count} rows of {row}")
         lib.gradients_ready_rows(self._address, parameter, at, count, by.address,
                                  number_of(ELEMENT_TYPES, by.type, "element type"))
-        del owner
 
     def rows(self, parameter: int) -> Rows:
         """The result of a sparse gradient."""
@@ -161,9 +152,7 @@ class GradientReducer(Handle):
 
     def poll(self) -> bool:
         """Moves calls along. True if all buckets that were started are complete."""
-        complete = c_int()
-        lib.gradients_poll(self._address, byref(complete))
-        return bool(complete.value)
+        return bool(value_of(c_int, lib.gradients_poll, self._address))
 
     def finish(self) -> None:
         """Ends the iteration: returns when all gradients are reduced."""
@@ -224,9 +213,7 @@ class GradientReducer(Handle):
 
     def bucket_of(self, parameter: int) -> int:
         """The bucket of a parameter, from 0 in the order in which they start."""
-        bucket = c_int()
-        lib.gradients_bucket_of(self._address, parameter, byref(bucket))
-        return bucket.value
+        return int(value_of(c_int, lib.gradients_bucket_of, self._address, parameter))
 
 
 def _indices(values: Sequence[int]) -> tuple[object, int]:

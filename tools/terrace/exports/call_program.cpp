@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <deque>
 #include <map>
-#include <numeric>
 
 #include <fmt/format.h>
 
@@ -22,16 +21,15 @@ expectation call_program::terms() const {
     return of;
 }
 
-std::optional<std::string> call_program::fault() const { return find_fault(ranks, terms()); }
-
 program_collector::program_collector(int ranks, collective what, std::int64_t elements, int root)
-    : made_{what, elements, root, {}}, entries_(at(ranks)), scratch_(at(ranks)) {}
+    : made_{what, elements, root, {}}, entries_(at(ranks)), used_(at(ranks)) {}
 
 int program_collector::add(int rank, action what, const operand& dst, std::vector<operand> sources,
                            std::span<const int> after) {
     std::vector<entry>& mine = entries_[at(rank)];
     const auto note = [&](const operand& o) {
-        if (o.where == buffer::scratch) scratch_[at(rank)] = std::max(scratch_[at(rank)], o.part.end);
+        std::int64_t& used = used_[at(rank)][static_cast<std::size_t>(o.where)];
+        used = std::max(used, o.part.end);
     };
     note(dst);
     std::ranges::for_each(sources, note);
@@ -47,9 +45,9 @@ void program_collector::pair(int from, int send, int to, int recv) {
 }
 
 operand program_collector::fresh_scratch(int rank, std::int64_t count) {
-    const std::int64_t begin = scratch_[at(rank)];
-    scratch_[at(rank)] += count;
-    return {buffer::scratch, {begin, begin + count}};
+    std::int64_t& end = used_[at(rank)][static_cast<std::size_t>(buffer::scratch)];
+    end += count;
+    return {buffer::scratch, {end - count, end}};
 }
 
 // Runs everything once, as early as the waits allow. Both ends of a message have one turn.
@@ -64,8 +62,7 @@ void program_collector::order(std::string_view source) {
         later[rank].resize(entries_[rank].size());
         for (std::size_t n = 0; n < entries_[rank].size(); ++n) {
             std::vector<int>& after = entries_[rank][n].after;
-            std::ranges::sort(after);
-            after.erase(std::unique(after.begin(), after.end()), after.end());
+            keep_different(after);
             open[rank].push_back(static_cast<int>(after.size()));
             for (const int before : after) later[rank][at(before)].push_back(static_cast<int>(n));
             if (after.empty()) ready.push_back({static_cast<int>(rank), static_cast<int>(n)});
@@ -108,10 +105,11 @@ schedule program_collector::packed(int rank) {
     s.ranks = static_cast<int>(entries_.size());
     s.what = made_.what;
     s.count = made_.elements;
-    s.scratch = scratch_[at(rank)];
+    s.send = used_[at(rank)][static_cast<std::size_t>(buffer::send)];
+    s.recv = used_[at(rank)][static_cast<std::size_t>(buffer::recv)];
+    s.scratch = used_[at(rank)][static_cast<std::size_t>(buffer::scratch)];
     s.phases = {phase{}};
-    std::vector<int> order(mine.size()), number(mine.size());
-    std::iota(order.begin(), order.end(), 0);
+    std::vector<int> order = numbers_below(static_cast<int>(mine.size())), number(mine.size());
     std::ranges::sort(order, {}, [&](int n) { return mine[at(n)].turn; });
     for (std::size_t n = 0; n < order.size(); ++n) number[at(order[n])] = static_cast<int>(n);
     std::vector<std::vector<std::uint32_t>> successors(mine.size());
@@ -134,12 +132,6 @@ schedule program_collector::packed(int rank) {
         } else if (!e.sources.empty()) {
             i.src = e.sources[0];
         }
-        const auto note = [&](const operand& o) {
-            if (o.where == buffer::send) s.send = std::max(s.send, o.part.end);
-            if (o.where == buffer::recv) s.recv = std::max(s.recv, o.part.end);
-        };
-        note(e.dst);
-        std::ranges::for_each(e.sources, note);
         s.instrs.push_back(i);
     }
     for (std::size_t n = 0; n < s.instrs.size(); ++n) {
@@ -164,29 +156,15 @@ operand moved(operand o, std::int64_t callers, std::int64_t scratch) {
 }
 
 // Adds a chunk of all ranks.
-class chunk_adder {
-public:
-    chunk_adder(program_collector& all, int ranks, int lanes)
-        : all_(all), ends_(at(lanes), std::vector<std::vector<int>>(at(ranks))) {}
-
-    // @param at_element of the caller's buffers, where the chunk begins
-    void add(const std::vector<schedule>& chunk, std::int64_t at_element, std::size_t lane) {
-        std::map<std::tuple<int, int, int>, int> sends;  // by from, to and channel
-        for (const schedule& s : chunk) add(s, at_element, ends_[lane][at(s.rank)], sends);
-        for (const auto& [from, to, recv, send] : receives_) all_.pair(from, sends.at({from, to, send}), to, recv);
-        receives_.clear();
-    }
-
-private:
-    struct receive {
-        int from, to, number, channel;
-    };
-
-    void add(const schedule& s, std::int64_t at_element, std::vector<int>& ends,
-             std::map<std::tuple<int, int, int>, int>& sends) {
-        const std::int64_t scratch = all_.fresh_scratch(s.rank, s.scratch).part.begin;
+// @param at_element of the caller's buffers, where the chunk begins
+// @param ends by rank: what the chunk waits for; gets what the lane's next chunk waits for
+void add_chunk(program_collector& all, const std::vector<schedule>& chunk, std::int64_t at_element,
+               std::vector<std::vector<int>>& ends) {
+    std::map<std::tuple<int, int, int>, int> sends, receives;  // by from, to and channel
+    for (const schedule& s : chunk) {
+        const std::int64_t scratch = all.fresh_scratch(s.rank, s.scratch).part.begin;
         std::vector<std::vector<int>> after(s.instrs.size());
-        std::vector<int> numbers, last;
+        std::vector<int> last;
         for (std::size_t n = 0; n < s.instrs.size(); ++n) {
             const instr& from = s.instrs[n];
             std::vector<operand> sources;
@@ -194,21 +172,18 @@ private:
             if (from.what != action::recv && from.what != action::reduce)
                 sources.push_back(moved(from.src, at_element, scratch));
             const operand dst = from.what == action::send ? operand{} : moved(from.dst, at_element, scratch);
-            if (from.waits == 0) after[n] = ends;
-            const int number = all_.add(s.rank, from.what, dst, std::move(sources), after[n]);
+            if (from.waits == 0) after[n] = ends[at(s.rank)];
+            const int number = all.add(s.rank, from.what, dst, std::move(sources), after[n]);
             for (const std::uint32_t next : s.successors_of(from)) after[next].push_back(number);
             if (from.successors == 0) last.push_back(number);
             if (from.what == action::send) sends[{s.rank, from.peer, from.channel}] = number;
             if (from.what == action::recv || from.what == action::recv_reduce)
-                receives_.push_back({from.peer, s.rank, number, from.channel});
+                receives[{from.peer, s.rank, from.channel}] = number;
         }
-        if (!last.empty()) ends = last;
+        if (!last.empty()) ends[at(s.rank)] = last;
     }
-
-    program_collector& all_;
-    std::vector<std::vector<std::vector<int>>> ends_;  // [lane][rank]: what the lane's next chunk waits for
-    std::vector<receive> receives_;
-};
+    for (const auto& [way, recv] : receives) all.pair(std::get<0>(way), sends.at(way), std::get<1>(way), recv);
+}
 
 }  // namespace
 
@@ -230,9 +205,10 @@ call_program program_of(const plan_data& plan, collective what, std::int64_t byt
     const std::vector<schedule> tail = schedules_of(cut.tail), full = cut.chunks > 1 ? schedules_of(cut.chunk) : tail;
     program_collector all(ranks, what, call.elements());
     const chunk_order order{.chunks = cut.chunks, .lanes = how.lanes};
-    chunk_adder chunks(all, ranks, how.lanes);
+    const std::vector<std::vector<int>> no_ends(at(ranks));
+    std::vector ends(at(how.lanes), no_ends);  // by lane
     for (std::int64_t k = 0; k < cut.chunks; ++k)
-        chunks.add(order.is_tail(k) ? tail : full, k * cut.chunk, at(order.lane_of(k)));
+        add_chunk(all, order.is_tail(k) ? tail : full, k * cut.chunk, ends[at(order.lane_of(k))]);
     return all.finish("the plan");
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -23,7 +24,7 @@ struct call_program {
     /// Returns what the caller passes in and gets; of collectives with blocks in equal ones.
     expectation terms() const;
     /// Nothing if the verifier proves it, else the fault.
-    std::optional<std::string> fault() const;
+    std::optional<std::string> fault() const { return find_fault(ranks, terms()); }
 };
 
 /// Collects instructions and puts them in an order that the verifier accepts: by the waits and the messages alone, as
@@ -59,8 +60,8 @@ private:
     schedule packed(int rank);
 
     call_program made_;
-    std::vector<std::vector<entry>> entries_;  // [rank][number]
-    std::vector<std::int64_t> scratch_;        // by rank, used so far
+    std::vector<std::vector<entry>> entries_;              // [rank][number]
+    std::vector<std::array<std::int64_t, buffers>> used_;  // by rank and buffer, so far
     std::size_t all_ = 0;
 };
 

@@ -129,25 +129,19 @@ private:
 
 // ---- Writing.
 
-void put_attr(std::string& out, std::uint32_t in, std::string_view name, attr_field kind, std::uint64_t value) {
+template <class Value>
+void put_attr(std::string& out, std::uint32_t in, std::string_view name, attr_field kind, const Value& value) {
     std::string attr;
     put(attr, attr_name, name);
     put(attr, kind, value);
     put(out, in, attr);
 }
 
-void put_attr(std::string& out, std::uint32_t in, std::string_view name, std::string_view value) {
-    std::string attr;
-    put(attr, attr_name, name);
-    put(attr, attr_string, value);
-    put(out, in, attr);
-}
-
 std::string metadata_of(const call_program& call, int rank) {
     std::string out;
     put(out, metadata_version, "1.0.0");
-    put_attr(out, metadata_attr, "made_by", "made by terrace export --to chakra");
-    put_attr(out, metadata_attr, "collective", to_string(call.what));
+    put_attr(out, metadata_attr, "made_by", attr_string, "made by terrace export --to chakra");
+    put_attr(out, metadata_attr, "collective", attr_string, to_string(call.what));
     put_attr(out, metadata_attr, "elements", attr_int64, static_cast<std::uint64_t>(call.elements));
     put_attr(out, metadata_attr, "root", attr_int64, static_cast<std::uint64_t>(call.root));
     put_attr(out, metadata_attr, "rank", attr_int64, static_cast<std::uint64_t>(rank));
@@ -188,17 +182,13 @@ private:
         out_ += message;
     }
 
-    std::string tensors(const std::vector<operand>& all) {
-        std::vector<std::string> texts;
-        for (const operand& o : all)
-            texts.push_back(fmt::format("[{}, {}, {}, {}, {}, \"\"]", tensor_++, static_cast<int>(o.where),
-                                        o.part.begin, o.part.count(), element));
-        return fmt::format("[{}]", fmt::join(texts, ", "));
-    }
-
     void put_io(std::string& node, node_field field, const std::vector<operand>& all) {
+        std::vector<std::string> tensors;
+        for (const operand& o : all)
+            tensors.push_back(fmt::format("[{}, {}, {}, {}, {}, \"\"]", tensor_++, static_cast<int>(o.where),
+                                          o.part.begin, o.part.count(), element));
         std::string io;
-        put(io, io_values, tensors(all));
+        put(io, io_values, fmt::format("[{}]", fmt::join(tensors, ", ")));
         put(node, field, io);
     }
 
@@ -216,7 +206,7 @@ private:
         for (const std::uint64_t id : after) put(node, node_data_deps, id);
         put_io(node, node_inputs, inputs);
         put_io(node, node_outputs, outputs);
-        put_attr(node, node_attr, "is_cpu_op", attr_bool, 0);
+        put_attr(node, node_attr, "is_cpu_op", attr_bool, 0U);
         if (kind == node_kind::compute) {
             put_attr(node, node_attr, "num_ops", attr_int64, (inputs.size() - 1) * bytes / element);
             put_attr(node, node_attr, "tensor_size", attr_uint64, bytes);
@@ -336,7 +326,10 @@ node read_node(input in) {
 // Nodes of all files so far.
 class trace_reader {
 public:
-    trace_reader(program_collector& all, int ranks) : all_(all), ranks_(ranks) {}
+    trace_reader(const head& h, int ranks)
+        : all_(ranks, *parse_collective(h.collective), static_cast<std::int64_t>(h.numbers.at("elements")),
+               static_cast<int>(h.numbers.at("root"))),
+          ranks_(ranks) {}
 
     void read(int rank, input nodes) {
         std::map<std::uint64_t, int> known;  // by id
@@ -355,7 +348,7 @@ public:
     }
 
     // Pairs sends with receives. @throws input_error
-    void finish(const std::string& file) {
+    call_program finish(const std::string& file) {
         for (const auto& [way, recv] : receives_) {
             const auto send = sends_.find(way);
             if (send == sends_.end()) refuse(file, way, "received, but not sent");
@@ -363,6 +356,7 @@ public:
             sends_.erase(send);
         }
         if (!sends_.empty()) refuse(file, sends_.begin()->first, "sent, but not received");
+        return all_.finish(file);
     }
 
 private:
@@ -401,7 +395,7 @@ private:
         return number;
     }
 
-    program_collector& all_;
+    program_collector all_;
     int ranks_;
     std::map<message, int> sends_, receives_;
 };
@@ -425,22 +419,18 @@ written_call chakra_traces(const plan_data& plan, collective what, std::int64_t 
 
 call_program read_chakra(std::span<const named_text> files) {
     std::optional<head> common;
-    std::optional<program_collector> all;
     std::optional<trace_reader> reader;
     for (std::size_t rank = 0; rank < files.size(); ++rank) {
         input in(files[rank].name, files[rank].text);
         const head h = read_head(in.part(), static_cast<int>(rank), files.size());
         if (!common) {
             common = h;
-            all.emplace(static_cast<int>(files.size()), *parse_collective(h.collective),
-                        static_cast<std::int64_t>(h.numbers.at("elements")), static_cast<int>(h.numbers.at("root")));
-            reader.emplace(*all, static_cast<int>(files.size()));
+            reader.emplace(h, static_cast<int>(files.size()));
         }
         if (h != *common) in.fail(fmt::format("is of another call than {}", files[0].name));
         reader->read(static_cast<int>(rank), in);
     }
-    reader->finish(files[0].name);
-    return all->finish(files[0].name);
+    return reader->finish(files[0].name);
 }
 
 }  // namespace terrace::detail

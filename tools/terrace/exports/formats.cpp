@@ -130,24 +130,18 @@ std::optional<std::string> find_difference(const plan_facts& file, const plan_fa
                        there == due.lines.end() ? "nothing more" : fmt::format("{:?}", *there));
 }
 
-void file_line::fail(const named_text& file, const std::string& why) const {
-    throw input_error(file.name, number, 0, why);
-}
-
-std::vector<std::string> file_line::parts(const named_text& file, const std::regex& form,
-                                          std::string_view example) const {
+std::vector<std::string> file_line::parts(const std::regex& form, std::string_view example) const {
     constexpr std::size_t longest = 1000;
     std::match_results<std::string_view::const_iterator> found;
     if (text.size() > longest || !std::regex_match(text.begin(), text.end(), found, form))
-        fail(file, fmt::format("no line as {:?}", example));
+        fail(fmt::format("no line as {:?}", example));
     return {found.begin(), found.end()};
 }
 
-std::int64_t file_line::integer(const named_text& file, std::string_view digits, std::int64_t least,
-                                std::int64_t most) const {
+std::int64_t file_line::integer(std::string_view digits, std::int64_t least, std::int64_t most) const {
     const auto found = as_number<std::int64_t>(digits);
     if (!found || *found < least || *found > most)
-        fail(file, fmt::format("{} is no number from {} to {}", digits, least, most));
+        fail(fmt::format("{} is no number from {} to {}", digits, least, most));
     return *found;
 }
 
@@ -155,7 +149,7 @@ std::vector<file_line> lines_of(const named_text& file) {
     std::vector<file_line> all;
     for_each_line(file.text, [&](std::string_view line, int number) {
         line = trimmed(line);
-        if (!line.empty() && line[0] != '#') all.push_back({line, number});
+        if (!line.empty() && line[0] != '#') all.push_back({line, number, &file});
     });
     return all;
 }

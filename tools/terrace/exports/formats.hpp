@@ -76,12 +76,13 @@ std::optional<std::string> find_difference(const plan_facts& file, const plan_fa
 struct file_line {
     std::string_view text;  ///< without the blanks around it
     int number = 0;
+    const named_text* file = nullptr;
 
-    [[noreturn]] void fail(const named_text& file, const std::string& why) const;
+    [[noreturn]] void fail(const std::string& why) const { throw input_error(file->name, number, 0, why); }
     /// Returns the groups of `form`, by number. @throws input_error if the line does not look like `example`
-    std::vector<std::string> parts(const named_text& file, const std::regex& form, std::string_view example) const;
+    std::vector<std::string> parts(const std::regex& form, std::string_view example) const;
     /// Returns a number of the line. @throws input_error
-    std::int64_t integer(const named_text& file, std::string_view digits, std::int64_t least, std::int64_t most) const;
+    std::int64_t integer(std::string_view digits, std::int64_t least, std::int64_t most) const;
 };
 /// Returns the lines that are neither blank nor comments (#).
 std::vector<file_line> lines_of(const named_text& file);

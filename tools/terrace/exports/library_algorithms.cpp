@@ -51,30 +51,34 @@ steps joined(steps first, const steps& second) {
     return first;
 }
 
+// A step for each distance below `ranks` that is a power of two: all send what `message(rank, distance)` returns.
+template <class Message>
+steps doublings(int ranks, Message message) {
+    steps made;
+    for (int distance = 1; distance < ranks; distance *= 2) {
+        library_step& step = made.emplace_back();
+        for (int r = 0; r < ranks; ++r) step.messages.push_back(message(r, distance));
+    }
+    return made;
+}
+
 steps recursive_doubling(int ranks, double bytes) {
     const folded f{ranks};
     steps made;
     add(made, f.between_pairs(bytes, true, true));
-    for (int distance = 1; distance < f.power; distance *= 2) {
-        library_step step;
-        for (int i = 0; i < f.power; ++i)
-            step.messages.push_back({f.rank(i, true), f.rank(i ^ distance, true), bytes, true});
-        add(made, step);
-    }
+    const steps among_pairs = doublings(f.power, [&](int i, int distance) {
+        return library_message{f.rank(i, true), f.rank(i ^ distance, true), bytes, true};
+    });
+    made = joined(made, among_pairs);
     add(made, f.between_pairs(bytes, false, false));
     return made;
 }
 
 // Halves of halves, near partners first.
 steps halving(const folded& f, bool odd, double bytes) {
-    steps made;
-    for (int distance = 1; distance < f.power; distance *= 2) {
-        library_step step;
-        for (int i = 0; i < f.power; ++i)
-            step.messages.push_back({f.rank(i, odd), f.rank(i ^ distance, odd), bytes / (2 * distance), true});
-        add(made, step);
-    }
-    return made;
+    return doublings(f.power, [&](int i, int distance) {
+        return library_message{f.rank(i, odd), f.rank(i ^ distance, odd), bytes / (2 * distance), true};
+    });
 }
 
 // Halves of halves up and back.
@@ -106,9 +110,8 @@ steps ring_allreduce(int ranks, double bytes) {
 steps binomial_broadcast(int ranks, double bytes) {
     steps made;
     for (int distance = 1; distance < ranks; distance *= 2) {
-        library_step step;
+        library_step& step = made.emplace_back();
         for (int r = 0; r < distance && r + distance < ranks; ++r) step.messages.push_back({r, r + distance, bytes});
-        add(made, step);
     }
     return made;
 }
@@ -159,16 +162,13 @@ steps chain_broadcast(int ranks, double bytes) {
 }
 
 // The reduction by the messages of a broadcast.
-steps back_and_added(steps broadcast) {
-    std::ranges::reverse(broadcast);
-    for (library_step& step : broadcast)
-        for (library_message& m : step.messages) m = {m.to, m.from, m.bytes, true};
-    return broadcast;
-}
-
 template <auto broadcast>
 steps reduce_along(int ranks, double bytes) {
-    return back_and_added(broadcast(ranks, bytes));
+    steps made = broadcast(ranks, bytes);
+    std::ranges::reverse(made);
+    for (library_step& step : made)
+        for (library_message& m : step.messages) m = {m.to, m.from, m.bytes, true};
+    return made;
 }
 
 steps ring_allgather(int ranks, double bytes) { return around(ranks, bytes / ranks, false, ranks - 1); }
@@ -182,26 +182,16 @@ steps scatter_allgather(int ranks, double bytes) {
 }
 
 steps bruck_allgather(int ranks, double bytes) {
-    steps made;
-    for (int distance = 1; distance < ranks; distance *= 2) {
-        library_step step;
-        for (int r = 0; r < ranks; ++r)
-            step.messages.push_back(
-                {r, (r - distance + ranks) % ranks, std::min(distance, ranks - distance) * bytes / ranks});
-        add(made, step);
-    }
-    return made;
+    return doublings(ranks, [&](int r, int distance) {
+        return library_message{r, (r - distance + ranks) % ranks, std::min(distance, ranks - distance) * bytes / ranks};
+    });
 }
 
 steps doubling_allgather(int ranks, double bytes) {
     if (power_within(ranks) != ranks) return {};
-    steps made;
-    for (int distance = 1; distance < ranks; distance *= 2) {
-        library_step step;
-        for (int r = 0; r < ranks; ++r) step.messages.push_back({r, r ^ distance, distance * bytes / ranks});
-        add(made, step);
-    }
-    return made;
+    return doublings(ranks, [&](int r, int distance) {
+        return library_message{r, r ^ distance, distance * bytes / ranks};
+    });
 }
 
 // Pairs of neighbours to the one side and to the other by turns; the two blocks that came last.
@@ -209,11 +199,10 @@ steps neighbour_allgather(int ranks, double bytes) {
     if (ranks % 2 == 1) return ring_allgather(ranks, bytes);
     steps made;
     for (int n = 0; n < ranks / 2; ++n) {
-        library_step step;
+        library_step& step = made.emplace_back();
         for (int r = 0; r < ranks; ++r)
             step.messages.push_back(
                 {r, (r + (r % 2 == n % 2 ? 1 : ranks - 1)) % ranks, std::min(n + 1, 2) * bytes / ranks});
-        made.push_back(std::move(step));
     }
     return made;
 }
@@ -248,10 +237,9 @@ steps mpich_reduce(int ranks, double bytes) {
     add(made, f.between_pairs(bytes, false, true));
     made = joined(made, halving(f, false, bytes));
     for (int distance = f.power / 2; distance > 0; distance /= 2) {
-        library_step step;
+        library_step& step = made.emplace_back();
         for (int i = distance; i < 2 * distance; ++i)
             step.messages.push_back({f.rank(i, false), f.rank(i - distance, false), bytes / (2 * distance)});
-        add(made, step);
     }
     return made;
 }

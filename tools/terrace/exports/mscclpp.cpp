@@ -398,10 +398,7 @@ private:
 class plan_reader {
 public:
     explicit plan_reader(const named_text& file)
-        : name_(file.name),
-          file_(
-              file.name, file.text, [](std::string_view, std::string_view) { return true; }, most_values),
-          all_(file_, file_.root()) {}
+        : name_(file.name), file_(file.name, file.text, nullptr, most_values), all_(file_, file_.root()) {}
 
     call_program read() {
         const std::vector<value> gpus = all_.at("gpus").items();
@@ -470,7 +467,7 @@ private:
         what_ = row->first;
         in_place_ = all_.at("inplace").flag();
         gpus_.resize(gpus.size());
-        const auto size = static_cast<std::int64_t>(gpus.size());
+        const int size = static_cast<int>(gpus.size());
         std::int64_t block = 0, whole = 0;
         for (std::size_t r = 0; r < gpus.size(); ++r) {
             gpu& g = gpus_[r];
@@ -480,15 +477,14 @@ private:
             g.chunks = {input, output, chunks("scratch_chunks")};
             if (what_ == collective::allreduce && in_place_ && output == 0) g.chunks[1] = input;
             if (r == 0) block = std::min(g.chunks[0], g.chunks[1]), whole = std::max(g.chunks[0], g.chunks[1]);
-            const bool fits = what_ == collective::allreduce   ? g.chunks[0] == whole && g.chunks[1] == whole
-                              : what_ == collective::allgather ? g.chunks[0] == block && g.chunks[1] == block * size
-                                                               : g.chunks[1] == block && g.chunks[0] == block * size;
+            const bool fits = g.chunks[0] == block * row_of(what_).blocks_given(false, size) &&
+                              g.chunks[1] == block * row_of(what_).blocks_got(false, size);
             if (!fits || whole == 0)
                 gpus[r].fail(fmt::format("{} chunks of input and {} of output do not fit {} on {} GPUs", input / parts_,
                                          output / parts_, name, size));
         }
         block_ = block;
-        collected_.emplace(static_cast<int>(gpus.size()), what_, whole);
+        collected_.emplace(size, what_, whole);
         for (std::size_t r = 0; r < gpus.size(); ++r) begin(static_cast<int>(r), whole);
     }
 
@@ -523,11 +519,10 @@ private:
                 for (const value& peer : list.at("connected_to").items()) {
                     const bool port = list.at("channel_type").is_port();
                     g.of_type[port].push_back(g.channels.size());
-                    g.channels.push_back({port, static_cast<int>(number_of_peer(peer, r))});
+                    g.channels.push_back({port, number_of_peer(peer, r)});
                 }
             for (const value& remote : gpus[r].items("remote_buffers"))
-                g.remote.emplace_back(static_cast<int>(number_of_peer(remote.at("rank"), r)),
-                                      buffer_of(remote.at("type")));
+                g.remote.emplace_back(number_of_peer(remote.at("rank"), r), buffer_of(remote.at("type")));
             g.arrived.resize(g.channels.size());
         }
         for (std::size_t r = 0; r < gpus.size(); ++r) {
@@ -535,7 +530,6 @@ private:
             for (channel& c : gpus_[r].channels) {
                 const std::vector<channel>& theirs = gpus_[at(c.peer)].channels;
                 std::size_t left = nth[{c.port, c.peer}]++;
-                c.partner = 0;
                 while (c.partner < theirs.size() && (theirs[c.partner].port != c.port ||
                                                      theirs[c.partner].peer != static_cast<int>(r) || left-- > 0))
                     ++c.partner;
@@ -545,10 +539,10 @@ private:
         }
     }
 
-    std::int64_t number_of_peer(const value& of, std::size_t rank) const {
-        const std::int64_t peer = of.number(0, static_cast<std::int64_t>(gpus_.size()) - 1);
-        if (peer == static_cast<std::int64_t>(rank)) of.fail("is the GPU itself");
-        return peer;
+    int number_of_peer(const value& of, std::size_t rank) const {
+        const std::size_t peer = index(of, gpus_.size());
+        if (peer == rank) of.fail("is the GPU itself");
+        return static_cast<int>(peer);
     }
 
     static buffer buffer_of(const value& of) {
@@ -591,15 +585,10 @@ private:
         return moved;
     }
 
-    struct reference {
-        int peer = -1;  // of another rank's memory
-        operand what;
-    };
-
-    std::vector<reference> references(const block& b, const value& op, const char* key, bool port) const {
-        std::vector<reference> all;
+    std::vector<place> places(const block& b, const value& op, const char* key, bool port) const {
+        std::vector<place> all;
         for (const value& one : op.items(key)) {
-            reference r;
+            place r;
             int rank = b.rank;
             buffer where = buffer::send;
             if (one.has("buffer_id")) {
@@ -625,20 +614,15 @@ private:
         return all;
     }
 
-    std::vector<std::size_t> channels(const block& b, const value& op, bool port) const {
-        std::vector<std::size_t> all;
-        for (const value& id : op.items("channel_ids"))
-            all.push_back(b.channels[port][index(id, b.channels[port].size())]);
-        return all;
-    }
-
     // Runs an operation, unless it has to wait.
     bool run(block& b, const value& op) {
         const std::string name = op.at("name").text();
         if (name == "nop") return true;
         if (name == "barrier") return run_barrier(b, op);
         const bool port = op.has("channel_type") && op.at("channel_type").is_port();
-        const std::vector<std::size_t> through = channels(b, op, port);
+        std::vector<std::size_t> through;  // of gpu::channels
+        for (const value& id : op.items("channel_ids"))
+            through.push_back(b.channels[port][index(id, b.channels[port].size())]);
         const bool is_sync = name.ends_with("signal") || name.ends_with("wait") || name == "flush";
         if (is_sync) expect(op, op.has("channel_type") && !through.empty(), "names no channel");
         if (name == "signal" || name == "rlxsignal") {
@@ -652,21 +636,21 @@ private:
         }
         if (collected_->size() > most_instructions)
             op.fail(fmt::format("more than {} instructions", most_instructions));
-        const std::vector<reference> src = references(b, op, "src_buff", port),
-                                     dst = references(b, op, "dst_buff", port);
+        const std::vector<place> src = places(b, op, "src_buff", port), dst = places(b, op, "dst_buff", port);
         if (src.empty() || dst.empty()) op.fail("reads or writes nothing");
-        if (name == "put" || name == "pws" || name == "pwsf") return run_put(b, op, name, src, dst, through, port);
-        if (name == "copy" || name == "get") return run_copy(b, op, src, dst);
-        if (name == "re" || name == "rre" || name == "res" || name == "rres") return run_reduction(b, op, src, dst);
-        op.fail(fmt::format("the operation {:?} is not read", name));
+        if (name == "put" || name == "pws" || name == "pwsf") run_put(b, op, name, src, dst, through, port);
+        else if (name == "copy" || name == "get") run_copy(b, op, src, dst);
+        else if (name == "re" || name == "rre" || name == "res" || name == "rres") run_reduction(b, op, src, dst);
+        else op.fail(fmt::format("the operation {:?} is not read", name));
+        return true;
     }
 
     static void expect(const value& op, bool holds, const char* what) {
         if (!holds) op.fail(what);
     }
 
-    bool run_put(block& b, const value& op, const std::string& name, const std::vector<reference>& src,
-                 const std::vector<reference>& dst, const std::vector<std::size_t>& through, bool port) {
+    void run_put(block& b, const value& op, const std::string& name, const std::vector<place>& src,
+                 const std::vector<place>& dst, const std::vector<std::size_t>& through, bool port) {
         expect(op, src.size() == dst.size() && (!port || through.size() == src.size()),
                "sources, places and channels differ in number");
         std::vector<int> made;
@@ -683,10 +667,9 @@ private:
         }
         if (name == "pwsf")
             for (const std::size_t c : through) flush(b, c);
-        return true;
     }
 
-    bool run_copy(block& b, const value& op, const std::vector<reference>& src, const std::vector<reference>& dst) {
+    void run_copy(block& b, const value& op, const std::vector<place>& src, const std::vector<place>& dst) {
         expect(op, src.size() == dst.size(), "sources and places differ in number");
         std::vector<int> made;
         for (std::size_t n = 0; n < src.size(); ++n) {
@@ -695,17 +678,15 @@ private:
             else made.push_back(collected_->add(b.rank, action::copy, dst[n].what, {src[n].what}, b.frontier));
         }
         b.frontier = made;
-        return true;
     }
 
     // The first place is its own, and what is there is put to the others.
-    bool run_reduction(block& b, const value& op, const std::vector<reference>& src,
-                       const std::vector<reference>& dst) {
+    void run_reduction(block& b, const value& op, const std::vector<place>& src, const std::vector<place>& dst) {
         expect(op, src.size() > 1 && dst[0].peer < 0 && src[0].peer < 0, "adds at least one operand to its own memory");
         expect(op, !op.has("reduce_op") || op.at("reduce_op").text() == "sum", "only sums are read");
         std::vector<operand> terms;
         std::vector<int> after = b.frontier;
-        for (const reference& r : src) {
+        for (const place& r : src) {
             if (r.peer < 0) {
                 terms.push_back(r.what);
                 continue;
@@ -721,7 +702,6 @@ private:
             made.push_back(put(b, op, dst[0].what, dst[n], -1));
         }
         if (!made.empty()) b.frontier = made;
-        return true;
     }
 
     // What an instruction on a peer waits for: what that had done when it signalled, and this block's earlier ones.
@@ -740,7 +720,7 @@ private:
         ++b.made[b.number][{peer, way}];
     }
 
-    int put(block& b, const value& op, const operand& src, const reference& dst, int way) {
+    int put(block& b, const value& op, const operand& src, const place& dst, int way) {
         expect(op, src.part.count() == dst.what.part.count(), "differ in size");
         const std::vector<int> after = before_access(b, op, dst.peer, way);
         const int sent = collected_->add(b.rank, action::send, {}, {src}, b.frontier);
@@ -750,7 +730,7 @@ private:
         return sent;
     }
 
-    int get(block& b, const value& op, const reference& src, const operand& dst) {
+    int get(block& b, const value& op, const place& src, const operand& dst) {
         expect(op, src.what.part.count() == dst.part.count(), "differ in size");
         const std::vector<int> after = before_access(b, op, src.peer, -1);
         const int sent = collected_->add(src.peer, action::send, {}, {src.what}, after);
@@ -826,8 +806,7 @@ private:
     void join(const block& from, block& to) const {
         const auto append = [](const std::vector<int>& more, std::vector<int>& all) {
             all.insert(all.end(), more.begin(), more.end());
-            std::ranges::sort(all);
-            all.erase(std::unique(all.begin(), all.end()), all.end());
+            keep_different(all);
         };
         append(from.frontier, to.frontier);
         for (const auto& [peer, done] : from.known) append(done, to.known[peer]);

@@ -11,19 +11,6 @@ namespace terrace::detail {
 
 namespace {
 
-// UCX names devices of InfiniBand with a port, as mlx5_0:1; Open MPI's TCP knows no such interface.
-bool is_device(const std::string& name) { return name.find(':') != name.npos; }
-
-// Names go into the script as they are.
-void expect_plain(const std::string& name) {
-    const auto plain = [](char c) {
-        return std::isalnum(static_cast<unsigned char>(c)) ||
-               std::string_view("._:-").find(c) != std::string_view::npos;
-    };
-    if (name.empty() || !std::all_of(name.begin(), name.end(), plain))
-        throw usage_error(fmt::format("--interfaces: \"{}\" is no name of an interface", name));
-}
-
 // torchrun may itself be started by srun or mpirun.
 constexpr std::string_view
     by_local_rank = "rank=${LOCAL_RANK:-${OMPI_COMM_WORLD_LOCAL_RANK:-${SLURM_LOCALID:-$MPI_LOCALRANKID}}}\n",
@@ -48,8 +35,9 @@ std::string script(const std::vector<std::string>& arms, bool alike) {
         "    *) echo \"$0: rank '$rank' is none of the plan's; is this started by mpirun, srun or torchrun?\" >&2; "
         "exit 1 ;;\n"
         "esac\n";
-    const bool devices = std::any_of(arms.begin(), arms.end(), is_device);
-    if (!devices) out += "export OMPI_MCA_btl_tcp_if_include=\"$nic\"\n";
+    // UCX names devices of InfiniBand with a port, as mlx5_0:1; Open MPI's TCP knows no such interface.
+    if (std::ranges::none_of(arms, [](const std::string& name) { return name.find(':') != name.npos; }))
+        out += "export OMPI_MCA_btl_tcp_if_include=\"$nic\"\n";
     return out + "export UCX_NET_DEVICES=\"$nic\"\nexec \"$@\"\n";
 }
 
@@ -77,7 +65,11 @@ std::string nic_script(const plan_data& plan, const export_options& options) {
     if (static_cast<int>(interfaces.size()) < nics.rail_count())
         throw usage_error(
             fmt::format("--interfaces: names {}, but a node has {} NICs", interfaces.size(), nics.rail_count()));
-    for (const std::string& name : interfaces) expect_plain(name);
+    // Names go into the script as they are.
+    constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:-";
+    for (const std::string& name : interfaces)
+        if (name.empty() || name.find_first_not_of(plain) != name.npos)
+            throw usage_error(fmt::format("--interfaces: \"{}\" is no name of an interface", name));
 
     std::vector<int> of_rank = nics_by_local_rank(plan.machine);
     const bool alike = !of_rank.empty();
@@ -93,14 +85,14 @@ plan_facts read_nic_script(const named_text& file) {
     std::vector<std::string> arms;
     for (const file_line& line : lines)
         if (line.text.ends_with(" ;;") && line.text.find("nic=") != line.text.npos)
-            arms.push_back(line.parts(file, arm, "0) nic=eth0 ;;")[1]);
+            arms.push_back(line.parts(arm, "0) nic=eth0 ;;")[1]);
     const bool alike = file.text.find(by_local_rank) != file.text.npos;
     const named_text due{"", script(arms, alike)};
     const std::vector<file_line> all_due = lines_of(due);
     for (std::size_t n = 0; n < lines.size(); ++n)
         if (n >= all_due.size() || lines[n].text != all_due[n].text)
-            lines[n].fail(
-                file, n < all_due.size() ? fmt::format("{:?} expected", all_due[n].text) : "more than a script has");
+            lines[n].fail(n < all_due.size() ? fmt::format("{:?} expected", all_due[n].text)
+                                             : "more than a script has");
     if (arms.empty() || lines.size() < all_due.size())
         throw input_error(file.name, 0, 0, fmt::format("a script of {} ranks, and not all of it", arms.size()));
     std::vector<std::string> names;  // of NICs, as they come

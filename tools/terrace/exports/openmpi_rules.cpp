@@ -3,11 +3,7 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <limits>
-#include <span>
-#include <string>
-#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -15,6 +11,7 @@
 
 #include <terrace/error.hpp>
 
+#include "base/text_parts.hpp"
 #include "tools/terrace/exports/formats.hpp"
 #include "tools/terrace/exports/library_algorithms.hpp"
 
@@ -51,10 +48,7 @@ public:
     plan_facts read() {
         if (of_han()) read_set(kinds_of_han);
         else read_set(kinds);
-        if (find_next()) {
-            number_ = next_;
-            fail("more numbers than the counts before them say");
-        }
+        if (find_next()) fail("more numbers than the counts before them say");
         return {fmt::format("{} rules for Open MPI's component {}", rules_, component_), std::move(numbers_), {}};
     }
 
@@ -88,14 +82,13 @@ private:
 
     void read_component() {
         find_next();
-        number_ = next_;
         next_ = std::min(file_.text.size(), file_.text.find_first_of(" \t\r\n#", next_));
         numbers_.push_back(file_.text.substr(number_, next_ - number_));
         if (std::ranges::find(components, numbers_.back()) == components.end())
             fail(fmt::format("no component of {}", fmt::join(components, ", ")));
     }
 
-    // Goes to the next number; false at the end.
+    // Goes to the next number, which is then in `number_`; false at the end.
     bool find_next() {
         for (bool in_comment = false; next_ < file_.text.size(); ++next_) {
             const char c = file_.text[next_];
@@ -106,23 +99,21 @@ private:
             } else if (c == '#') {
                 in_comment = true;
             } else if (!in_comment && c != ' ' && c != '\t' && c != '\r') {
-                return true;
+                break;
             }
         }
-        return false;
+        number_ = next_;
+        return next_ < file_.text.size();
     }
 
     std::int64_t next(std::string_view name, std::int64_t least, std::int64_t most) {
-        const bool found = find_next();
-        number_ = next_;
-        std::int64_t value = 0;
-        const char *begin = file_.text.data() + next_, *end = file_.text.data() + file_.text.size();
-        const auto read = std::from_chars(begin, end, value);
-        next_ += static_cast<std::size_t>(read.ptr - begin);
-        if (!found || read.ec != std::errc{} || value < least || value > most)
-            fail(fmt::format("no {} from {} to {}", name, least, most));
-        numbers_.push_back(fmt::format("{} {}", name, value));
-        return value;
+        find_next();
+        std::string_view rest = std::string_view(file_.text).substr(next_);
+        const auto value = leading_number<std::int64_t>(rest, &rest);
+        if (!value || *value < least || *value > most) fail(fmt::format("no {} from {} to {}", name, least, most));
+        next_ = file_.text.size() - rest.size();
+        numbers_.push_back(fmt::format("{} {}", name, *value));
+        return *value;
     }
 
     [[noreturn]] void fail(const std::string& why) const {

@@ -3,12 +3,9 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <random>
 #include <set>
-#include <string>
 #include <tuple>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -61,8 +58,7 @@ std::string gain(const hierarchy& machine) {
     if (machine.ranks() == 1) return "# no prediction for rings: there is one rank\n";
     if (machine.has_torus()) return "# no prediction for rings: a torus has several ways\n";
     const link_rows links(machine);
-    std::vector<int> nodes(machine.node_sizes().size());
-    std::iota(nodes.begin(), nodes.end(), 0);
+    std::vector<int> nodes = numbers_below(static_cast<int>(machine.node_sizes().size()));
     const double own = ring_time(links, by_nodes(machine, nodes));
     constexpr int draws = 100;
     std::mt19937 random;  // the same orders each time
@@ -114,13 +110,13 @@ public:
         const std::regex compiled(form);
         for (const file_line& line : lines_of(file_)) {
             last_ = line;
-            f(line, line.parts(file_, compiled, example));
+            f(line, line.parts(compiled, example));
         }
     }
 
     // The next ranks are on this host, on which none has been.
     void add(const file_line& line, const std::string& host, std::int64_t ranks) {
-        if (!known_.insert(host).second) line.fail(file_, fmt::format("host {} again, behind others", host));
+        if (!known_.insert(host).second) line.fail(fmt::format("host {} again, behind others", host));
         hosts_.emplace_back(host, 0);
         add_to_last(line, ranks);
     }
@@ -131,17 +127,13 @@ public:
     }
     std::int64_t on_last() const { return hosts_.back().second; }
 
-    std::int64_t ranks_of(const file_line& line, const std::string& digits) const {
-        return line.integer(file_, digits, 1, max_ranks);
-    }
-
     // @throws input_error unless the file has as many ranks as its first line says, if Terrace wrote that
     plan_facts finish() {
         if (hosts_.empty()) throw input_error(file_.name, 0, 0, "no ranks");
         plan_facts made{.says = size_text(ranks_, hosts_.size()), .lines = {}};
         const std::string first = file_.text.substr(0, file_.text.find('\n'));
         if (first.starts_with(made_by) && !first.ends_with(": " + made.says))
-            last_.fail(file_, fmt::format("{} up to here, but the first line is {:?}", made.says, first));
+            last_.fail(fmt::format("{} up to here, but the first line is {:?}", made.says, first));
         for (const auto& [host, ranks] : hosts_) made.lines.push_back(fmt::format("{} {}", host, ranks));
         return made;
     }
@@ -150,7 +142,7 @@ private:
     void add_to_last(const file_line& line, std::int64_t ranks) {
         hosts_.back().second += ranks;
         ranks_ += at(static_cast<int>(ranks));
-        if (ranks_ > at(max_ranks)) line.fail(file_, fmt::format("more than {} ranks", max_ranks));
+        if (ranks_ > at(max_ranks)) line.fail(fmt::format("more than {} ranks", max_ranks));
     }
 
     const named_text& file_;
@@ -164,7 +156,7 @@ private:
 plan_facts read_hosts(const named_text& file, const char* form, const char* example) {
     order_reader order(file);
     order.for_each(form, example, [&](const file_line& line, const std::vector<std::string>& parts) {
-        order.add(line, parts[1], order.ranks_of(line, parts[2]));
+        order.add(line, parts[1], line.integer(parts[2], 1, max_ranks));
     });
     return order.finish();
 }
@@ -199,16 +191,16 @@ plan_facts read_rankfile(const named_text& file) {
     std::map<std::int64_t, place> by_rank;
     order.for_each(
         R"(rank (\d+)=(\S+) slot=(\d+))", "rank 0=node01 slot=0", [&](const file_line& line, const auto& parts) {
-            if (!by_rank.emplace(line.integer(file, parts[1], 0, max_ranks), place{line, parts[2], parts[3]}).second)
-                line.fail(file, fmt::format("rank {} again", parts[1]));
+            if (!by_rank.emplace(line.integer(parts[1], 0, max_ranks), place{line, parts[2], parts[3]}).second)
+                line.fail(fmt::format("rank {} again", parts[1]));
         });
     std::int64_t next = 0;
     for (const auto& [rank, where] : by_rank) {
-        if (rank != next++) where.line.fail(file, fmt::format("rank {}, but no rank {}", rank, next - 1));
+        if (rank != next++) where.line.fail(fmt::format("rank {}, but no rank {}", rank, next - 1));
         order.add_one(where.line, where.host);
         if (where.slot != fmt::format("{}", order.on_last() - 1))
-            where.line.fail(file, fmt::format("slot {} of {}, but {} is the next one", where.slot, where.host,
-                                              order.on_last() - 1));
+            where.line.fail(
+                fmt::format("slot {} of {}, but {} is the next one", where.slot, where.host, order.on_last() - 1));
     }
     return order.finish();
 }
@@ -264,8 +256,8 @@ plan_facts read_torchrun_lines(const named_text& file) {
             for (const auto& [name, has, due] : {std::tuple("nnodes", parts[2], fmt::format("{}", nodes)),
                                                  std::tuple("node-rank", parts[3], fmt::format("{}", node++)),
                                                  std::tuple("master-addr", parts[5], first)})
-                if (has != due) line.fail(file, fmt::format("--{} is {}, not {}", name, has, due));
-            order.add(line, parts[1], order.ranks_of(line, parts[4]));
+                if (has != due) line.fail(fmt::format("--{} is {}, not {}", name, has, due));
+            order.add(line, parts[1], line.integer(parts[4], 1, max_ranks));
         });
     return order.finish();
 }

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <map>
 #include <set>
-#include <string>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -44,6 +43,8 @@ private:
     static std::string zone_id(int level, int domain) { return fmt::format("zone{}_{}", level, domain); }
     static std::string hub_id(int level, int domain) { return fmt::format("hub{}_{}", level, domain); }
     static std::string router_id(int level, int domain) { return fmt::format("router{}_{}", level, domain); }
+    static std::string link_id(int level, int child) { return fmt::format("link{}_{}", level, child); }
+    static std::string nic_id(int nic) { return fmt::format("nic{}", nic); }
 
     // Messages that meet at this level pass the links of all levels up to it, one on each side.
     double link_latency(int level) const {
@@ -97,24 +98,35 @@ private:
             for (int n = 0; n < nodes; ++n) {
                 const int place = wrap(n / stride, size), next = n + stride * (wrap(place + 1, size) - place);
                 if (size == 1 || (size == 2 && place == 1)) continue;  // one link between two
-                const std::string id = fmt::format("link{}_{}", l, n);
-                out_ += fmt::format(
-                    "    <link id=\"{}\" bandwidth=\"{:.9g}Bps\" latency=\"{:.9g}s\" "
-                    "sharing_policy=\"SPLITDUPLEX\"/>\n",
-                    id, rate, std::max(0.0, machine_.levels[at(l)].latency - inside));
+                const std::string id = link_id(l, n);
+                out_ += "    " + link(id, rate, std::max(0.0, machine_.levels[at(l)].latency - inside)) + "\n";
                 for (const auto& [from, to, direction] : {std::tuple(n, next, "UP"), std::tuple(next, n, "DOWN")})
-                    routes += fmt::format(
-                        "    <zoneRoute src=\"{}\" dst=\"{}\" gw_src=\"{}\" gw_dst=\"{}\" symmetrical=\"NO\">"
-                        "<link_ctn id=\"{}\" direction=\"{}\"/></zoneRoute>\n",
-                        inner_zone(first, from), inner_zone(first, to), inner_gate(first, from), inner_gate(first, to),
-                        id, direction);
+                    routes += "    " +
+                              route(inner_zone(first, from), inner_gate(first, from), inner_zone(first, to),
+                                    inner_gate(first, to), over(id, direction)) +
+                              "\n";
             }
         }
         out_ += routes + "  </zone>\n";
     }
 
-    static std::string over(const std::string& link, const char* direction) {
-        return fmt::format("<link_ctn id=\"{}\" direction=\"{}\"/>", link, direction);
+    // Elements of the file.
+    static std::string link(const std::string& id, double rate, double latency) {
+        return fmt::format(
+            "<link id=\"{}\" bandwidth=\"{:.9g}Bps\" latency=\"{:.9g}s\" sharing_policy=\"SPLITDUPLEX\"/>", id, rate,
+            latency);
+    }
+    static std::string hub(const std::string& id, const std::string& router) {
+        return fmt::format("<zone id=\"{}\" routing=\"None\"><router id=\"{}\"/></zone>", id, router);
+    }
+    static std::string route(const std::string& from, const std::string& gate_from, const std::string& to,
+                             const std::string& gate_to, const std::string& links) {
+        return fmt::format(
+            "<zoneRoute src=\"{}\" dst=\"{}\" gw_src=\"{}\" gw_dst=\"{}\" symmetrical=\"NO\">{}</zoneRoute>", from, to,
+            gate_from, gate_to, links);
+    }
+    static std::string over(const std::string& id, const char* direction) {
+        return fmt::format("<link_ctn id=\"{}\" direction=\"{}\"/>", id, direction);
     }
 
     void zone(int level, int domain, int depth) {
@@ -124,45 +136,27 @@ private:
         const int first = machine_.shape.first_child(level, domain);
         const int last = machine_.shape.first_child(level, domain + 1);
         for (int child = first; child < last; ++child) child_zone(level, child, depth + 1);
-        line(fmt::format("<zone id=\"{}\" routing=\"None\"><router id=\"{}\"/></zone>", hub_id(level, domain),
-                         router_id(level, domain)));
+        const std::string own_hub = hub_id(level, domain), own_router = router_id(level, domain);
+        const std::string outer_hub = outer_hub_id(domain), outer_router = outer_router_id(domain);
+        line(hub(own_hub, own_router));
         for (int child = first; child < last; ++child)
-            line(
-                fmt::format("<link id=\"link{}_{}\" bandwidth=\"{:.9g}Bps\" latency=\"{:.9g}s\" "
-                            "sharing_policy=\"SPLITDUPLEX\"/>",
-                            level, child, machine_.rate(level, child), link_latency(level)));
-        if (has_nics(level)) add_nics(domain, line);
+            line(link(link_id(level, child), machine_.rate(level, child), link_latency(level)));
+        if (has_nics(level)) {
+            line(hub(outer_hub, outer_router));
+            for (int nic = machine_.nics.first_of(domain); nic < machine_.nics.first_of(domain + 1); ++nic)
+                line(link(nic_id(nic), machine_.nics.rate(nic), 0));
+        }
         for (int child = first; child < last; ++child) {
             const std::string inner = inner_zone(level, child), gate = inner_gate(level, child);
-            const std::string hub = hub_id(level, domain), router = router_id(level, domain);
-            const auto route = [&](const std::string& from, const std::string& gate_from, const std::string& to,
-                                   const std::string& gate_to, const std::string& links) {
-                line(
-                    fmt::format("<zoneRoute src=\"{}\" dst=\"{}\" gw_src=\"{}\" gw_dst=\"{}\" symmetrical=\"NO\">"
-                                "{}</zoneRoute>",
-                                from, to, gate_from, gate_to, links));
-            };
-            const std::string link = fmt::format("link{}_{}", level, child);
-            route(inner, gate, hub, router, over(link, "UP"));
-            route(hub, router, inner, gate, over(link, "DOWN"));
+            const std::string up = over(link_id(level, child), "UP"), down = over(link_id(level, child), "DOWN");
+            line(route(inner, gate, own_hub, own_router, up));
+            line(route(own_hub, own_router, inner, gate, down));
             if (!has_nics(level)) continue;
-            const std::string outside = outer_hub_id(domain), outer = outer_router_id(domain);
-            const std::string nic = fmt::format("nic{}", nic_of(level, child));
-            route(inner, gate, outside, outer, over(link, "UP") + over(nic, "UP"));
-            route(outside, outer, inner, gate, over(nic, "DOWN") + over(link, "DOWN"));
+            const std::string nic = nic_id(nic_of(level, child));
+            line(route(inner, gate, outer_hub, outer_router, up + over(nic, "UP")));
+            line(route(outer_hub, outer_router, inner, gate, over(nic, "DOWN") + down));
         }
         out_ += indent + "</zone>\n";
-    }
-
-    template <class Line>
-    void add_nics(int node, Line&& line) const {
-        line(fmt::format("<zone id=\"{}\" routing=\"None\"><router id=\"{}\"/></zone>", outer_hub_id(node),
-                         outer_router_id(node)));
-        for (int nic = machine_.nics.first_of(node); nic < machine_.nics.first_of(node + 1); ++nic)
-            line(
-                fmt::format("<link id=\"nic{}\" bandwidth=\"{:.9g}Bps\" latency=\"0s\" "
-                            "sharing_policy=\"SPLITDUPLEX\"/>",
-                            nic, machine_.nics.rate(nic)));
     }
 
     const hierarchy& machine_;

@@ -4,9 +4,7 @@
 #include <array>
 #include <limits>
 #include <map>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -29,16 +27,6 @@ constexpr std::int64_t smallest = 64, largest = std::int64_t{1} << 28;   // size
 constexpr std::int64_t largest_intel = std::numeric_limits<int>::max();  // of a message [bytes]
 constexpr double infinite = std::numeric_limits<double>::infinity();
 constexpr double clearly = 1.25;  // times the price of another algorithm: what Open MPI's own must cost to be replaced
-
-// The machine as it is priced: each step at twice what was measured between two ranks, since with all of them at work
-// it waits for the last one. So an algorithm of more steps must save more than they cost at worst.
-hierarchy with_late_ranks(hierarchy machine) {
-    for (level& l : machine.levels) {
-        l.latency *= 2;
-        l.overhead *= 2;
-    }
-    return machine;
-}
 
 // Returns the fastest algorithm of a library by message size. Between two powers of two times are nearly linear in the
 // bytes, and Open MPI changes its own choice at most once, so that what is worth it at both ends is so between them.
@@ -74,17 +62,21 @@ std::vector<library_choice> choices(const hierarchy& machine, collective what, i
     return made;
 }
 
-void check(const hierarchy& machine, const char* format) {
+// @throws usage_error if the machine cannot be priced
+library_choices all_choices(const hierarchy& machine, const char* format, int library_algorithm::*number) {
     if (machine.has_torus())
         throw usage_error(
             fmt::format("terrace export --to {}: a torus has several ways between two ranks, which "
                         "cannot be priced for other libraries",
                         format));
     if (machine.ranks() < 2) throw usage_error(fmt::format("terrace export --to {}: there is one rank", format));
-}
-
-library_choices all_choices(const hierarchy& machine, int library_algorithm::*number) {
-    const hierarchy late = with_late_ranks(machine);
+    // Each step at twice what was measured between two ranks, since with all of them at work it waits for the last one.
+    // So an algorithm of more steps must save more than they cost at worst.
+    hierarchy late = machine;
+    for (level& l : late.levels) {
+        l.latency *= 2;
+        l.overhead *= 2;
+    }
     library_choices made;
     for (const library_collective& c : library_collectives()) {
         std::vector<library_choice> of = choices(late, c.what, number);
@@ -187,40 +179,37 @@ int mpich_rules(const json_file& file, const json_value& choices, std::string_vi
 
 // Returns the ranges of a variable, algorithm:from-to@ranks-ranks. @throws input_error unless they hold all sizes, each
 // once
-void read_ranges(const named_text& file, const file_line& line, const library_collective& of, std::string_view ranges,
-                 std::int64_t& ranks, std::vector<std::string>& lines) {
+void read_ranges(const file_line& line, const library_collective& of, std::string_view ranges, std::int64_t& ranks,
+                 std::vector<std::string>& lines) {
     const std::regex form(R"((\d+):(\d+)-(\d+)@(\d+)-(\d+))");
     std::int64_t next = 0;
     for (const std::string_view range : split_at(';', ranges)) {
-        const std::vector<std::string> parts = file_line{range, line.number}.parts(file, form, "2:0-4095@8-8");
-        const auto number = [&](std::size_t n, std::int64_t least, std::int64_t most) {
-            return line.integer(file, parts[n], least, most);
-        };
+        const std::vector<std::string> parts = file_line{range, line.number, line.file}.parts(form, "2:0-4095@8-8");
         if (!std::ranges::any_of(library_algorithms(), [&](const library_algorithm& a) {
                 return a.what == of.what && a.intel != 0 && parts[1] == fmt::format("{}", a.intel);
             }))
-            line.fail(file, fmt::format("algorithm {} of {} is not known", parts[1], to_string(of.what)));
-        if (number(2, 0, largest_intel) != next)
-            line.fail(file, fmt::format("sizes from {}, but the next one is {}", parts[2], next));
-        next = number(3, next, largest_intel) + 1;
-        const std::int64_t same = number(4, 2, max_ranks);
+            line.fail(fmt::format("algorithm {} of {} is not known", parts[1], to_string(of.what)));
+        if (line.integer(parts[2], 0, largest_intel) != next)
+            line.fail(fmt::format("sizes from {}, but the next one is {}", parts[2], next));
+        next = line.integer(parts[3], next, largest_intel) + 1;
+        const std::int64_t same = line.integer(parts[4], 2, max_ranks);
         if (ranks == 0) ranks = same;
         if (same != ranks || parts[5] != parts[4])
-            line.fail(file, fmt::format("for {} to {} ranks, the first one for {}", parts[4], parts[5], ranks));
+            line.fail(fmt::format("for {} to {} ranks, the first one for {}", parts[4], parts[5], ranks));
         lines.push_back(fmt::format("{} {}", to_string(of.what), range));
     }
-    if (next <= largest_intel) line.fail(file, fmt::format("no sizes from {} on", next));
+    if (next <= largest_intel) line.fail(fmt::format("no sizes from {} on", next));
 }
 
 }  // namespace
 
 std::string openmpi_rules(const plan_data& plan, const export_options&) {
-    check(plan.machine, "openmpi-rules");
     return fmt::format(
         "# made by terrace export --to openmpi-rules: {}, communicators of {} ranks\n"
         "# mpirun --mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_dynamic_rules_filename FILE ...\n{}",
         plan.name, plan.machine.ranks(),
-        openmpi_rules_text(plan.machine.ranks(), all_choices(plan.machine, &library_algorithm::openmpi)));
+        openmpi_rules_text(plan.machine.ranks(),
+                           all_choices(plan.machine, "openmpi-rules", &library_algorithm::openmpi)));
 }
 
 plan_facts read_intel_variables(const named_text& file) {
@@ -233,9 +222,9 @@ plan_facts read_intel_variables(const named_text& file) {
             return line.text.substr(0, end) == fmt::format("{}{}", begin, c.upper);
         });
         if (of == library_collectives().end() || end == line.text.npos || !line.text.ends_with('\''))
-            line.fail(file, fmt::format("no line as {}ALLREDUCE='2:0-2147483647@8-8'", begin));
-        if (found.contains(of->what)) line.fail(file, fmt::format("{} again", of->upper));
-        read_ranges(file, line, *of, line.text.substr(end + 2, line.text.size() - end - 3), ranks, found[of->what]);
+            line.fail(fmt::format("no line as {}ALLREDUCE='2:0-2147483647@8-8'", begin));
+        if (found.contains(of->what)) line.fail(fmt::format("{} again", of->upper));
+        read_ranges(line, *of, line.text.substr(end + 2, line.text.size() - end - 3), ranks, found[of->what]);
     }
     if (found.empty()) throw input_error(file.name, 0, 0, "no variables");
     plan_facts made{
@@ -247,9 +236,8 @@ plan_facts read_intel_variables(const named_text& file) {
 // Rules of the component `han`, which Open MPI 5 asks first: node by node, or on to the component `tuned`. Other
 // numbers of ranks, and collectives that are not priced, stay with it.
 std::string openmpi_han(const plan_data& plan, const export_options&) {
-    check(plan.machine, "openmpi-han");
     const int ranks = plan.machine.ranks();
-    library_choices found = all_choices(plan.machine, &library_algorithm::han);
+    library_choices found = all_choices(plan.machine, "openmpi-han", &library_algorithm::han);
     found.erase(collective::allgather);
     std::string out = fmt::format(
         "# made by terrace export --to openmpi-han: {}, communicators of {} ranks\n"
@@ -270,9 +258,8 @@ std::string openmpi_han(const plan_data& plan, const export_options&) {
 }
 
 std::string intel_variables(const plan_data& plan, const export_options&) {
-    check(plan.machine, "intel-mpi");
     const int ranks = plan.machine.ranks();
-    const library_choices found = all_choices(plan.machine, &library_algorithm::intel);
+    const library_choices found = all_choices(plan.machine, "intel-mpi", &library_algorithm::intel);
     std::string out = fmt::format("# made by terrace export --to intel-mpi: {}; source it before mpirun\n", plan.name);
     for (const library_collective& c : library_collectives()) {
         const auto of = found.find(c.what);
@@ -288,16 +275,14 @@ std::string intel_variables(const plan_data& plan, const export_options&) {
 }
 
 plan_facts read_mpich_compositions(const named_text& file) {
-    const json_file all(
-        file.name, file.text, [](std::string_view, std::string_view) { return true; }, 100'000);
+    const json_file all(file.name, file.text, nullptr, 100'000);
     plan_facts made{fmt::format("{} rules for MPICH", mpich_rules(all, all.root(), "")), {}, {}};
     add_lines(all.root(), "", made.lines);
     return made;
 }
 
 std::string mpich_compositions(const plan_data& plan, const export_options&) {
-    check(plan.machine, "mpich");
-    return mpich_compositions_text(plan.machine.ranks(), all_choices(plan.machine, &library_algorithm::mpich));
+    return mpich_compositions_text(plan.machine.ranks(), all_choices(plan.machine, "mpich", &library_algorithm::mpich));
 }
 
 std::string mpich_compositions_text(int ranks, const library_choices& of_collectives) {

@@ -3,11 +3,6 @@
 
 const shownAtOnce = 16;
 
-function childrenOf(levels, l, domain) {
-  const counts = levels[l].children;
-  return Array.isArray(counts) ? counts[domain] : counts;
-}
-
 // First child of each domain, where these differ in size.
 function firstChildren(level) {
   if (!level.first) {
@@ -17,15 +12,9 @@ function firstChildren(level) {
   return level.first;
 }
 
-function firstChild(levels, l, domain) {
-  const counts = levels[l].children;
-  return Array.isArray(counts) ? firstChildren(levels[l])[domain] : counts * domain;
-}
-
 function parentOf(level, child) {
   if (!Array.isArray(level.children)) return Math.floor(child / level.children);
-  const after = firstChildren(level).findIndex((first) => first > child);
-  return (after < 0 ? level.children.length : after) - 1;
+  return firstChildren(level).findLastIndex((first) => first <= child);
 }
 
 function domainName(machine, l, domain) {
@@ -47,7 +36,8 @@ function placeOf(machine, rank) {
 const starred = (level, what) => level[what] + (level.assumed.includes(what) ? " *" : "");
 
 function showDomain(machine, parent, l, domain) {
-  const level = machine.levels[l], n = childrenOf(machine.levels, l, domain);
+  const level = machine.levels[l], differ = Array.isArray(level.children);
+  const n = differ ? level.children[domain] : level.children;
   const made = put(put(parent, "li"), "details"), head = put(made, "summary", {}, domainName(machine, l, domain));
   const outer = machine.levels[l + 1];
   put(head, "span", {class: "quiet"}, `: ${n} × ${l === 0 ? "rank" : machine.levels[l - 1].name} over ` +
@@ -57,17 +47,16 @@ function showDomain(machine, parent, l, domain) {
     if (!made.open || made.dataset.made) return;
     made.dataset.made = "1";
     const list = put(made, "ul", {class: l === 0 ? "ranks" : ""});
-    showChildren(machine, made, list, l, firstChild(machine.levels, l, domain), 0, n);
+    showChildren(machine, made, list, l, differ ? firstChildren(level)[domain] : n * domain, 0, n);
   });
   return made;
 }
 
 function showChildren(machine, around, list, l, first, from, n) {
   const to = Math.min(n, from + shownAtOnce);
-  for (let i = from; i < to; ++i) {
+  for (let i = from; i < to; ++i)
     if (l > 0) showDomain(machine, list, l - 1, first + i);
     else put(list, "li", {}, `rank ${first + i}`);
-  }
   if (to === n) return;
   const more = button(around, `${Math.min(shownAtOnce, n - to)} more of ${n - to}`, () => {
     more.remove();
@@ -99,7 +88,6 @@ function showMachine(part, id) {
   const about = [["ranks", m.ranks], ["shape", m.shape], ["plan", part.id], ["made by", part.made_by]];
   if (m.nics) about.push(["NICs", m.nics]);
   if (m.reduction) about.push(["a rank adds up", m.reduction]);
-  if (m.cores) about.push(["cores that all ranks share", m.cores]);
   for (const level of m.levels.filter((l) => l.devices)) about.push([`buffers on GPUs, ${level.name}`, level.devices]);
   if (part.verified) about.push(["proved", part.verified]);
   facts(made, about);

@@ -88,13 +88,6 @@ json assumptions_json(const plan_data& plan) {
     return all;
 }
 
-// Sizes that are plotted: powers of two, twice as far apart on large machines.
-std::vector<std::int64_t> plotted(const hierarchy& machine) {
-    std::vector<std::int64_t> all;
-    for (std::int64_t b = smallest; b <= largest; b *= is_large(machine) ? 16 : 4) all.push_back(b);
-    return all;
-}
-
 std::vector<std::string> baselines_of(const hierarchy& machine, collective what) {
     if (row_of(what).exchange) return {"direct"};
     std::vector<std::string> names{"flat-ring"};
@@ -112,7 +105,8 @@ json collective_json(const plan_data& plan, collective what, const std::vector<r
                           {"at", format_bytes(r.at)},
                           {"predicted", predicted_text(r)},
                           {"of_limit", percent_of_limit(r.limit, r.predicted)}});
-    const std::vector<std::int64_t> sizes = plotted(plan.machine);
+    std::vector<std::int64_t> sizes;  // that are plotted: powers of two, twice as far apart on large machines
+    for (std::int64_t b = smallest; b <= largest; b *= is_large(plan.machine) ? 16 : 4) sizes.push_back(b);
     json ours = json::array(), limits = json::array();
     for (const std::int64_t bytes : sizes) {
         ours.push_back(modelled_time(plan, what, bytes));
@@ -144,9 +138,8 @@ std::vector<int> ranks_to_show(const simulation& s) {
     const auto ranks = static_cast<int>(s.processors.size());
     for (int n = std::min(ranks_on_page, ranks);; --n) {
         std::vector<int> shown = evenly(ranks, n);
-        const auto spans = std::count_if(s.spans.begin(), s.spans.end(), [&](const stage_span& span) {
-            return std::binary_search(shown.begin(), shown.end(), span.rank);
-        });
+        const auto spans = std::ranges::count_if(
+            s.spans, [&](const stage_span& span) { return std::ranges::binary_search(shown, span.rank); });
         if (n == 1 || spans <= static_cast<std::ptrdiff_t>(spans_on_page)) return shown;
     }
 }
@@ -177,7 +170,6 @@ json timeline_json(const hierarchy& machine, const simulation& s) {
             history.push_back(std::round(100 * std::min(1.0, busiest->history[i] / full)));
         links.push_back({{"name", rows.text(busiest->row)},
                          {"rate", format_bandwidth(busiest->rate)},
-                         {"child", busiest->child},
                          {"busy", s.time > 0 ? std::round(100 * busiest->bytes / busiest->rate / s.time) : 0},
                          {"history", history}});
     }

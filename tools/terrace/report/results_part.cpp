@@ -1,7 +1,6 @@
 #include "tools/terrace/report/parts.hpp"
 
 #include <algorithm>
-#include <cstdint>
 #include <limits>
 #include <map>
 #include <optional>
@@ -41,8 +40,6 @@ std::string cell_text(const std::string& key, const json& value) {
     return cell_text(value);
 }
 
-bool is_plain(const json& value) { return !value.is_object() && !value.is_array(); }
-
 bool is_table(const json& value) {
     return value.is_array() && !value.empty() &&
            std::all_of(value.begin(), value.end(), [](const json& v) { return v.is_object(); });
@@ -52,11 +49,7 @@ bool is_table(const json& value) {
 
 constexpr std::string_view ours = "hierarchical";  // what the plan says
 
-json entry_of(const json& object, const char* key) {
-    if (!object.is_object()) return nullptr;
-    const auto found = object.find(key);
-    return found == object.end() ? json(nullptr) : *found;
-}
+json entry_of(const json& object, const char* key) { return object.contains(key) ? object[key] : json(nullptr); }
 
 std::string text_of(const json& object, const char* key) { return cell_text(key, entry_of(object, key)); }
 
@@ -207,8 +200,7 @@ json bench_part(const std::string& file, const json& results, std::span<const pl
     json facts = json::array(), collectives = json::array();
     for (const char* key : {"date", "mpi_version", "plan_name", "plan_id", "ranks", "hosts", "transport", "placement"})
         if (head.contains(key)) facts.push_back({key, text_of(head, key)});
-    const auto plan =
-        std::find_if(plans.begin(), plans.end(), [&](const plan_data& p) { return p.id == text_of(head, "plan_id"); });
+    const auto plan = std::ranges::find(plans, text_of(head, "plan_id"), &plan_data::id);
     const std::vector<measured_row> rows = rows_of(runs);
     for (const measured& m : by_collective(rows))
         collectives.push_back(measured_json(m, plan == plans.end() ? nullptr : &*plan));
@@ -229,13 +221,13 @@ json bench_part(const std::string& file, const json& results, std::span<const pl
 
 // Facts and tables, with the names of the objects that they are in.
 void collect(const json& value, const std::string& name, int depth, json& facts, json& tables) {
-    if (is_plain(value)) {
+    if (!value.is_structured()) {
         facts.push_back({name, cell_text(name, value)});
     } else if (is_table(value)) {
         json columns = json::array(), rows = json::array(), numbers = json::array();
         for (const json& object : value)
             for (const auto& [key, entry] : object.items())
-                if (is_plain(entry) && std::find(columns.begin(), columns.end(), key) == columns.end())
+                if (!entry.is_structured() && std::find(columns.begin(), columns.end(), key) == columns.end())
                     columns.push_back(key);
         for (const json& object : value) {
             if (rows.size() == most_rows) break;
@@ -249,6 +241,7 @@ void collect(const json& value, const std::string& name, int depth, json& facts,
                 return !object.contains(key) || object[key].is_number() || object[key].is_null();
             };
             if (std::all_of(value.begin(), value.end(), is_number)) numbers.push_back(c);
+            columns[c] = key.substr(0, key.find("_seconds"));  // cells have their unit
         }
         tables.push_back({{"name", name}, {"columns", columns}, {"rows", rows}, {"numbers", numbers}});
     } else if (value.is_object() && depth < deepest) {
@@ -316,29 +309,13 @@ json drop_in_part(const std::string& file, const json& results) {
     return part;
 }
 
-bool is_of_drop_in(const json& results) {
-    return results.is_object() && results.contains("terrace_report") && results.contains("rows") &&
-           is_table(results["rows"]);
-}
-
-bool is_of_bench(const json& results) {
-    return results.is_object() && (results.contains("terrace_bench") || results.contains("terrace_suite"));
-}
-
-std::string lines_of(const json& columns, const json& rows, const json& numbers) {
-    std::string sides(columns.size(), '<');
-    for (const json& c : numbers) sides[c.get<std::size_t>()] = '>';
-    table t(sides);
-    t.add(columns.get<std::vector<std::string>>());
-    for (const json& row : rows) t.add(row.get<std::vector<std::string>>());
-    return t.text();
-}
-
 }  // namespace
 
 json results_part(const std::string& file, const json& results, std::span<const plan_data> plans) {
-    if (is_of_bench(results)) return bench_part(file, results, plans);
-    return is_of_drop_in(results) ? drop_in_part(file, results) : table_part(file, results);
+    if (results.contains("terrace_bench") || results.contains("terrace_suite")) return bench_part(file, results, plans);
+    if (results.contains("terrace_report") && results.contains("rows") && is_table(results["rows"]))
+        return drop_in_part(file, results);
+    return table_part(file, results);
 }
 
 std::string results_text(const json& part) {
@@ -346,7 +323,12 @@ std::string results_text(const json& part) {
     for (const json& fact : part["facts"])
         text += fmt::format("  {}: {}\n", fact[0].get<std::string>(), fact[1].get<std::string>());
     const auto add = [&](const json& of, const json& columns, const json& rows, const json& numbers) {
-        text += fmt::format("\n{}\n{}", of["name"].get<std::string>(), lines_of(columns, rows, numbers));
+        std::string sides(columns.size(), '<');
+        for (const json& c : numbers) sides[c.get<std::size_t>()] = '>';
+        table t(sides);
+        t.add(columns.get<std::vector<std::string>>());
+        for (const json& row : rows) t.add(row.get<std::vector<std::string>>());
+        text += fmt::format("\n{}\n{}", of["name"].get<std::string>(), t.text());
     };
     if (part["kind"] == "bench")
         for (const json& c : part["collectives"]) add(c, part["columns"], c["rows"], part["numbers"]);

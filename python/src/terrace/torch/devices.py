@@ -44,12 +44,8 @@ class Gpu:
         self._under_way.append(work)
 
     def finish(self) -> None:
-        """Returns when all calls are complete."""
+        """Returns when all calls are complete. Keeps no memory any more: what used it is over."""
         self.stream.synchronize()
-        self.forget()
-
-    def forget(self) -> None:
-        """Keeps no memory any more: what used it is over."""
         self._under_way.clear()
 
 
@@ -93,6 +89,8 @@ class GpuWork(Work):
         self._done.set()
         return True
 
+    is_completed = is_over
+
     @staticmethod
     def _is_part_over(part: Any) -> bool:
         return bool(part.is_over() if isinstance(part, GpuWork) else part.test())
@@ -104,9 +102,7 @@ class GpuWork(Work):
         if seconds is not None and not self._done_within(seconds):
             raise RuntimeError(f"the call was not complete within {seconds} s")
         self.is_over()
-        error = self.exception()
-        if error is not None:
-            raise error
+        self._outcome()
         cuda.current_stream(self._gpu.device).wait_event(self._reached)
         return True
 
@@ -130,9 +126,6 @@ class GpuWork(Work):
             with cuda.stream(self._gpu.stream):
                 self._future.set_result(self._results)
         return self._future
-
-    def is_completed(self) -> bool:
-        return self.is_over()
 
     def is_success(self) -> bool:
         return self.is_over() and self._error is None

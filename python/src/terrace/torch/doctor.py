@@ -103,14 +103,9 @@ def _plan() -> Iterator[Finding]:
                   f", WORLD_SIZE is {world}: plan for the ranks of the job"))
 
 
-def findings() -> list[Finding]:
-    """Everything that was looked at."""
-    return [found for look in (_library, _torch, _machine, _plan) for found in look()]
-
-
 def main() -> int:
     """Prints the findings; 1 if one is bad."""
-    found = findings()
+    found = [finding for look in (_library, _torch, _machine, _plan) for finding in look()]
     for one in found:
         print(f"{'FIX ' if not one.fine else 'note' if one.may_matter else 'ok  '} {one.text}")
     return 0 if all(one.fine for one in found) else 1

@@ -92,13 +92,13 @@ if _Backend is not None and _can_be_subclassed(_Backend):
             part = self._comm.split(min(ours) if mine >= 0 else -1, mine)
             if part is None:
                 return None
-            timeout = options._timeout if options is not None else self._timeout
-            return _kept(self._like_this(TerraceBackend(part, C10dStore(store), timeout)))
+            return self._group_of(part, C10dStore(store), options)
 
-        def _like_this(self, part: Any) -> Any:
+        def _group_of(self, part: Communicator, store: C10dStore, options: Any) -> Any:
+            group = TerraceBackend(part, store, options._timeout if options is not None else self._timeout)
             if self._gpu is not None:
-                part._on_gpu(self._gpu.device)  # the communicator's part has it
-            return part
+                group._on_gpu(self._gpu.device)  # the communicator's part has it
+            return _kept(group)
 
         def shrink(self, ranks_to_exclude: Sequence[int], flags: int = 0, options: Any = None) -> Any:
             """The group of the ranks that have not failed, after rank_failed_error. Called by all of them, through
@@ -111,9 +111,7 @@ if _Backend is not None and _can_be_subclassed(_Backend):
                 self.failed = tuple(gone)
                 raise rank_failed_error(f"shrink: asked to go on without {list(ranks_to_exclude)}, but {gone} have "
                                         "failed: call it again with terrace.torch.failed_ranks()")
-            timeout = options._timeout if options is not None else self._timeout
-            store = self._store.under("without-" + "-".join(map(str, gone)))
-            return _kept(self._like_this(TerraceBackend(part, store, timeout)))
+            return self._group_of(part, self._store.under("without-" + "-".join(map(str, gone))), options)
 
         def perform_nocolor_split(self, device: Any) -> None:
             """What a rank calls that is in none of the groups."""

@@ -11,6 +11,8 @@ from typing import Any
 
 import torch.distributed as dist
 
+from terrace.torch.faults import replaces
+
 _QUESTIONS = ("is_completed", "is_success", "exception", "source_rank", "_source_rank", "result", "_get_duration")
 _asked = threading.local()
 
@@ -36,20 +38,10 @@ def _inside(holder: Any) -> Any:
     return inside
 
 
-def _forwarding(name: str) -> Any:
-    original = getattr(dist._Work, name)
-
-    def ask(self: Any) -> Any:
-        inside = _inside(self) if type(self) is dist._Work else None
-        return original(self) if inside is None else getattr(inside, name)()
-
-    ask.__name__, ask.__doc__ = name, original.__doc__
-    ask.of_terrace = True  # type: ignore[attr-defined]
-    return ask
-
-
 def forward_questions() -> None:
     """Changes torch's class. May be called again."""
     for name in _QUESTIONS:
-        if hasattr(dist._Work, name) and not hasattr(getattr(dist._Work, name), "of_terrace"):
-            setattr(dist._Work, name, _forwarding(name))
+        @replaces(dist._Work, name)
+        def ask(original: Any, self: Any, *, name: str = name) -> Any:
+            inside = _inside(self) if type(self) is dist._Work else None
+            return original(self) if inside is None else getattr(inside, name)()

@@ -26,14 +26,12 @@ class Messages(Calls):
         block = on_host(one(tensors))
         return Work([self._comm.send_async(raw(block), rank, tag)], [block], None, True)
 
-    def _recv(self, tensors: Tensors, rank: int, tag: int) -> Work:
+    def _recv(self, tensors: Tensors, rank: int, tag: int = 0) -> Work:
         into = one(tensors)
         room, finish = room_on_host(into)
         return Work([self._comm.recv_async(raw(room), rank, tag)], [into], finish, True)
 
-    @named("recv")
-    def recv(self, tensors: Tensors, rank: int, tag: int = 0) -> Work:
-        return self._recv(tensors, rank, tag)
+    recv = named("recv")(_recv)
 
     @named("recvAnySource")
     def recv_anysource(self, tensors: Tensors, tag: int = 0) -> Work:

@@ -24,11 +24,6 @@ def in_background(opts: Any) -> bool:
     return bool(getattr(opts, "asyncOp", True))
 
 
-def one_of_many(opts: Any) -> Any:
-    """The options of a call in a group, which moves along with the others."""
-    return SimpleNamespace(reduceOp=getattr(opts, "reduceOp", None), asyncOp=False)
-
-
 class Operations(Messages):
     """Mixed into a class of torch's."""
 
@@ -65,6 +60,13 @@ class Operations(Messages):
         room, finish = room_for_one(tensor)
         return self._work([start(room)], results, finish, in_background(opts))
 
+    def _coalesced(self, start: Callable[..., Work], opts: Any, *tensors: Tensors) -> Work:
+        """A call of each tensor, or of each pair of them, in a group: they move along together."""
+        of_each = SimpleNamespace(reduceOp=getattr(opts, "reduceOp", None), asyncOp=False)
+        with self._comm.group():
+            works = [start(*some, of_each) for some in zip(*tensors)]
+        return self._work(works, [w._results for w in works], None, in_background(opts))
+
     # ---- reductions
 
     @named("all_reduce")
@@ -81,9 +83,7 @@ class Operations(Messages):
 
     @named("all_reduce")
     def allreduce_coalesced(self, tensors: Tensors, opts: Any) -> Work:
-        with self._comm.group():
-            works = [self._allreduce(t, one_of_many(opts)) for t in tensors]
-        return self._work(works, [w._results for w in works], None, in_background(opts))
+        return self._coalesced(self._allreduce, opts, tensors)
 
     @named("sparse_all_reduce")
     def allreduce_sparse(self, tensors: Tensors, opts: Any) -> Work:
@@ -121,34 +121,23 @@ class Operations(Messages):
     @named("reduce_scatter", 1)
     def reduce_scatter(self, outputs: Tensors, inputs: Sequence[Tensors], opts: Any = None) -> Work:
         out, blocks = one(outputs), one(inputs)
-        flat, op = multiplied(packed(blocks), reduction(opts.reduceOp, out.dtype))
         counts = [b.numel() for b in blocks]
-        equal = None if len(set(counts)) == 1 else counts
+        return self._reduce_scatter_single(out, packed(blocks), opts, None if len(set(counts)) == 1 else counts)
 
-        def start(room: Tensor) -> Request:
-            return self._comm.reduce_scatter_async(self._elements(flat), self._elements(room), op, counts=equal)
-
-        return self._into(out, start, [out], opts)
-
-    @named("reduce_scatter", 1)
-    def reduce_scatter_single(self, output: Tensor, input: Tensor, opts: Any = None) -> Work:
-        return self._reduce_scatter_single(output, input, opts)
-
-    def _reduce_scatter_single(self, output: Tensor, input: Tensor, opts: Any) -> Work:
+    def _reduce_scatter_single(self, output: Tensor, input: Tensor, opts: Any = None,
+                               counts: Sequence[int] | None = None) -> Work:
         whole, op = multiplied(input.contiguous(), reduction(opts.reduceOp, output.dtype))
 
         def start(room: Tensor) -> Request:
-            return self._comm.reduce_scatter_async(self._elements(whole), self._elements(room), op)
+            return self._comm.reduce_scatter_async(self._elements(whole), self._elements(room), op, counts=counts)
 
         return self._into(output, start, [output], opts)
 
-    _reduce_scatter_base = reduce_scatter_single
+    reduce_scatter_single = _reduce_scatter_base = named("reduce_scatter", 1)(_reduce_scatter_single)
 
     @named("reduce_scatter", 1)
     def reduce_scatter_single_coalesced(self, outputs: Tensors, inputs: Tensors, opts: Any = None) -> Work:
-        with self._comm.group():
-            works = [self._reduce_scatter_single(o, i, one_of_many(opts)) for o, i in zip(outputs, inputs)]
-        return self._work(works, [w._results for w in works], None, in_background(opts))
+        return self._coalesced(self._reduce_scatter_single, opts, outputs, inputs)
 
     reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
 
@@ -186,22 +175,16 @@ class Operations(Messages):
         request = self._comm.allgather_async(self._raw(mine), self._raw(flat))
         return self._work([request], [outputs], finish, in_background(opts))
 
-    @named("all_gather", 1)
-    def all_gather_single(self, output: Tensor, input: Tensor, opts: Any = None) -> Work:
-        return self._all_gather_single(output, input, opts)
-
-    def _all_gather_single(self, output: Tensor, input: Tensor, opts: Any) -> Work:
+    def _all_gather_single(self, output: Tensor, input: Tensor, opts: Any = None) -> Work:
         mine = input.contiguous()
         return self._into(output, lambda room: self._comm.allgather_async(self._raw(mine), self._raw(room)), [output],
                           opts)
 
-    _allgather_base = all_gather_single
+    all_gather_single = _allgather_base = named("all_gather", 1)(_all_gather_single)
 
     @named("all_gather", 1)
     def all_gather_single_coalesced(self, outputs: Tensors, inputs: Tensors, opts: Any = None) -> Work:
-        with self._comm.group():
-            works = [self._all_gather_single(o, i, one_of_many(opts)) for o, i in zip(outputs, inputs)]
-        return self._work(works, [w._results for w in works], None, in_background(opts))
+        return self._coalesced(self._all_gather_single, opts, outputs, inputs)
 
     allgather_into_tensor_coalesced = all_gather_single_coalesced
 

@@ -116,10 +116,6 @@ class _Gradients:
         values = torch.frombuffer(bytearray(got.values), dtype=parameter.dtype) if len(got.values) else sent[1][:0]
         parameter.grad = sparse(numbers[None], values.view(-1, *parameter.shape[1:]), parameter.shape)
 
-    @property
-    def is_under_way(self) -> bool:
-        return any(self.seen)
-
 
 class _Distributed:
     """Mixed into the class of the optimiser."""
@@ -155,7 +151,7 @@ class _Distributed:
     def zero_grad(self, *arguments: Any, **more: Any) -> None:
         """Clears gradients. Not between backward() and step(), where they may be in use."""
         gradients = self._gradients
-        if gradients.is_under_way and gradients.passes == 1:
+        if any(gradients.seen) and gradients.passes == 1:
             raise RuntimeError("zero_grad() was called after backward(), before step() or synchronize(): gradients may "
                                "be in use")
         super().zero_grad(*arguments, **more)  # type: ignore[misc]

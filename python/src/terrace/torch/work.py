@@ -158,9 +158,7 @@ class Work(dist._Work):  # type: ignore[misc, unused-ignore]
             self._wait_here()
         elif not self._done.wait(seconds):
             raise RuntimeError(f"the call was not complete within {seconds} s")
-        error = self.exception()
-        if error is not None:
-            raise error
+        self._outcome()
         return True
 
     def get_future(self) -> Any:
@@ -177,6 +175,7 @@ class Work(dist._Work):  # type: ignore[misc, unused-ignore]
         return self._future
 
     def _outcome(self) -> Any:
+        """The results of a call that is complete. Raises its error."""
         error = self.exception()
         if error is not None:
             raise error

@@ -26,7 +26,7 @@ inline int position_of(int number, const std::vector<int>& list) {
 template <typename Value>
 void keep_different(std::vector<Value>& values) {
     std::ranges::sort(values);
-    values.erase(std::ranges::unique(values).begin(), values.end());
+    values.erase(std::unique(values.begin(), values.end()), values.end());
 }
 
 }  // namespace terrace::detail

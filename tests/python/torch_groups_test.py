@@ -122,7 +122,7 @@ def a_group_says_once_what_runs(rank, size):
                                   env=dict(os.environ, TERRACE_LOG="info")) for r in range(2)]
         said = "".join(r.communicate(timeout=100)[0] for r in ranks)
     lines = [line for line in said.splitlines() if "2 ranks" in line]
-    assert len(lines) == 1 and "transport shm in nodes, ucx; allreduce of any size: node:2" in lines[0], said
+    assert len(lines) == 1 and "transport shm in nodes, ucx; allreduce up to 8 KiB: node:2" in lines[0], said
 
 
 ALONE = """

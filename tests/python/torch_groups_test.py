@@ -146,8 +146,8 @@ def torch_finds_the_back_end_by_itself(rank, size):
             info.mkdir()
             (info / "METADATA").write_text("Metadata-Version: 2.1\nName: terrace\nVersion: 0.1.0\n")
             (info / "entry_points.txt").write_text("[torch.distributed.backends]\nterrace = terrace.torch:register\n")
-            done = subprocess.run([sys.executable, "-c", ALONE, directory, how], text=True, capture_output=True, check=False,
-                                  env=dict(os.environ, PYTHONPATH=f"{PACKAGE}:{directory}"))
+            done = subprocess.run([sys.executable, "-c", ALONE, directory, how], text=True, capture_output=True,
+                                  check=False, env=dict(os.environ, PYTHONPATH=f"{PACKAGE}:{directory}"))
             assert done.stdout == "terrace 1.0 True\n", done.stdout + done.stderr
 
 
@@ -160,7 +160,8 @@ def the_doctor_finds_what_would_trip_a_run(rank, size):
                              ({"TERRACE_PLAN": "missing.yaml"}, 1, "FIX  missing.yaml: cannot be opened"),
                              ({"TERRACE_TIMOUT": "9"}, 1, "FIX  variables: TERRACE_TIMOUT is unknown")):
         there = {k: v for k, v in os.environ.items() if k != "TERRACE_PLAN"}
-        done = subprocess.run(run, text=True, capture_output=True, check=False, env={**there, "PYTHONPATH": PACKAGE, **more})
+        done = subprocess.run(run, text=True, capture_output=True, check=False,
+                              env={**there, "PYTHONPATH": PACKAGE, **more})
         assert done.returncode == code and text in done.stdout, done.stdout + done.stderr
 
 

@@ -68,7 +68,7 @@ int report_links(const world& w, const links_settings& s, const topology& before
         if (!s.output_file.empty()) write_output(s.output_file, origin + write_cluster(after));
     });
     if (!is_printed(s.output_file)) say(w, fmt::format("written: {}\n", s.output_file.string()));
-    return fine;
+    return success;
 }
 
 // The machine of all ranks, and by place the rank that has it.
@@ -132,7 +132,7 @@ int describe_cluster(const world& w, const detect_settings& s) {
     if (!is_printed(s.output_file))
         say(w,
             fmt::format("{}{}written: {}\n", describe_text(t), s.measure ? "\n" + rates : "", s.output_file.string()));
-    return fine;
+    return success;
 }
 
 }  // namespace terrace::detail::bench

@@ -44,7 +44,7 @@ Examples:
   tools/vcluster run -- build/bench/terrace-bench --links --topology topologies/two-by-four/cluster.yaml
   terrace plan measured.yaml
 
-Exit status: 0 fine, 1 a failure, 2 bad usage or input.)");
+Exit status: 0 success, 1 a failure, 2 bad usage or input.)");
     }
 };
 
@@ -69,7 +69,7 @@ Examples:
   tools/vcluster run -- build/bench/terrace-bench --detect --measure
   terrace plan cluster.yaml
 
-Exit status: 0 fine, 1 a failure, 2 bad usage or input.)");
+Exit status: 0 success, 1 a failure, 2 bad usage or input.)");
     }
 };
 
@@ -103,7 +103,7 @@ Examples:
   tools/vcluster run -- build/bench/terrace-bench --discover --progress
   terrace plan cluster.yaml
 
-Exit status: 0 fine, 1 a contradiction or a failure, 2 bad usage or input, 3 measurements cannot tell.)");
+Exit status: 0 success, 1 a contradiction or a failure, 2 bad usage or input, 3 measurements cannot tell.)");
     }
 };
 
@@ -131,7 +131,7 @@ Examples:
   mpirun --enable-recovery -np 8 terrace-bench --chaos 3 --plan plan.yaml
   tools/vcluster run --mpi-arg=--enable-recovery -- terrace-bench --chaos 3 --plan plan.yaml
 
-Exit status: 0 fine, 1 a wrong rank was named, a wrong result or another failure, 2 bad usage or input.)");
+Exit status: 0 success, 1 a wrong rank was named, a wrong result or another failure, 2 bad usage or input.)");
     }
 };
 

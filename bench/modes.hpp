@@ -22,7 +22,7 @@ class App;
 
 namespace terrace::detail::bench {
 
-inline constexpr int fine = 0, something_wrong = 1;  // exit codes
+inline constexpr int success = 0, something_wrong = 1;  // exit codes
 
 /// ISO 8601, UTC.
 std::string now_text();

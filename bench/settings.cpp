@@ -56,7 +56,7 @@ Examples:
   mpirun -np 8 terrace-bench --plan plan.yaml --device cuda --staging -b 1M -e 256M
       buffers on GPUs through pinned memory of the host, shared memory and MPI, beside the bus's own rate and NCCL
 
-Exit status: 0 fine, 1 wrong results or a failure, 2 bad usage or input.)";
+Exit status: 0 success, 1 wrong results or a failure, 2 bad usage or input.)";
 }
 
 CLI::Validator known_algorithm() {

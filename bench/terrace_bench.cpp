@@ -149,7 +149,7 @@ int compare(const world& w, const settings& s) {
         if (!s.json_file.empty()) write_output(s.json_file, to_json(under, all.rows, all.absent));
     });
     const auto exact = [](const row& r) { return r.wrong.value_or(0) == 0; };
-    return std::all_of(all.rows.begin(), all.rows.end(), exact) ? fine : something_wrong;
+    return std::all_of(all.rows.begin(), all.rows.end(), exact) ? success : something_wrong;
 }
 
 // What was asked for, or what there is to say to it.

@@ -9,10 +9,10 @@
 
 namespace terrace::detail {
 
-price::price(const link_rows& rows, const samples& ranks, collective what, std::vector<leg> legs, double limit)
-    : what_(what), limit_(limit), legs_(std::move(legs)) {
+price::price(const link_rows& rows, const samples& ranks, collective what, std::vector<stage_pass> passes, double limit)
+    : what_(what), limit_(limit), passes_(std::move(passes)) {
     for (const double weight : ranks.weights()) ranks_ += weight;
-    for (const leg& each : legs_) {
+    for (const stage_pass& each : passes_) {
         network_part_ = std::max(network_part_, each.load->network_part * each.part);
         sent_at_once_ = std::max(sent_at_once_, each.load->sent_at_once);
         largest_part_ = std::max(largest_part_, each.load->largest_part * each.part);
@@ -24,7 +24,7 @@ price::price(const link_rows& rows, const samples& ranks, collective what, std::
 
 void price::find_startups() {
     std::map<int, double> of_route;
-    for (const leg& each : legs_) of_route[each.route] += startup_time(*each.load);
+    for (const stage_pass& each : passes_) of_route[each.route] += startup_time(*each.load);
     const double of_all = of_route[0];
     for (const auto& [route, time] : of_route) startups_ = std::max(startups_, of_all + (route == 0 ? 0 : time));
 }
@@ -35,7 +35,7 @@ void price::find_busiest_links(const link_rows& rows) {
         double vectors = 0, time = 0;
     };
     std::map<int, total> links;
-    for (const leg& each : legs_)
+    for (const stage_pass& each : passes_)
         for (const link_use& l : each.load->links) {
             total& of = links[l.link];
             of.vectors += each.part * l.vectors;
@@ -55,7 +55,7 @@ void price::find_busiest_ranks(std::size_t samples) {
     std::set<std::vector<int>> kinds;
     for (std::size_t i = 0; i < samples; ++i) {
         std::vector<int> kind;
-        for (const leg& each : legs_) kind.push_back(each.load->load_of_sample[i]);
+        for (const stage_pass& each : passes_) kind.push_back(each.load->load_of_sample[i]);
         kinds.insert(std::move(kind));
     }
     std::set<const std::vector<int>*> busiest;
@@ -65,7 +65,7 @@ void price::find_busiest_ranks(std::size_t samples) {
         for (const std::vector<int>& kind : kinds) {
             double time = 0;
             for (std::size_t l = 0; l < kind.size(); ++l) {
-                const leg& each = legs_[l];
+                const stage_pass& each = passes_[l];
                 time += each.part == 1 ? each.load->times[at(kind[l])][size]
                                        : each.time_of(kind[l], static_cast<double>(policy.size(size)));
             }
@@ -80,7 +80,7 @@ double price::busiest_processor_time(double bytes) const {
     double most = 0;
     for (const std::vector<int>& kind : busiest_) {
         double sum = 0;
-        for (std::size_t l = 0; l < kind.size(); ++l) sum += legs_[l].time_of(kind[l], bytes);
+        for (std::size_t l = 0; l < kind.size(); ++l) sum += passes_[l].time_of(kind[l], bytes);
         most = std::max(most, sum);
     }
     return most;
@@ -89,7 +89,7 @@ double price::busiest_processor_time(double bytes) const {
 double price::effort(double bytes, std::int64_t chunk) const {
     const double c = chunks_of(bytes, chunk);
     double average = 0;
-    for (const leg& each : legs_)
+    for (const stage_pass& each : passes_)
         for (int load = 0; load < static_cast<int>(each.load->loads.size()); ++load)
             average += each.load->ranks[at(load)] / ranks_ * each.time_of(load, bytes / c);
     return c * (busiest_processor_time(bytes / c) + average);
@@ -98,7 +98,7 @@ double price::effort(double bytes, std::int64_t chunk) const {
 double price::messages(double bytes, std::int64_t chunk) const {
     const double c = chunks_of(bytes, chunk);
     double of_chunk = 0;
-    for (const leg& each : legs_)
+    for (const stage_pass& each : passes_)
         for (std::size_t load = 0; load < each.load->loads.size(); ++load) {
             double sent = 0;
             for (const message_load& m : each.load->loads[load].sent)
@@ -111,7 +111,7 @@ double price::messages(double bytes, std::int64_t chunk) const {
 // The route that takes a chunk of so many bytes the longest; 0 where there are none.
 int price::longest_route(double bytes) const {
     std::map<int, double> times;
-    for (const leg& each : legs_)
+    for (const stage_pass& each : passes_)
         if (each.route > 0) times[each.route] += phase_time(*each.load, bytes * each.part);
     return times.empty() ? 0 : std::ranges::max_element(times, {}, [](const auto& t) { return t.second; })->first;
 }
@@ -128,7 +128,7 @@ pipeline price::in_chunks(double bytes, std::int64_t chunk) const {
     if (!row_of(what_).has_root()) return p;
     // On its way from or to a root a chunk is with one rank after the other, and leaves each one's lane free.
     p.lane_time = 0;
-    for (const leg& l : legs_) p.lane_time += held_time(*l.load, each * l.part);
+    for (const stage_pass& l : passes_) p.lane_time += held_time(*l.load, each * l.part);
     return p;
 }
 
@@ -137,7 +137,7 @@ pipeline price::in_chunks(double bytes, std::int64_t chunk) const {
 // may show.
 double price::chunk_time(double bytes, int longest) const {
     double sum = 0, in_turn = 0, wires_of_longest = 0;
-    for (const leg& each : legs_) {
+    for (const stage_pass& each : passes_) {
         const bool shows = each.route == 0 || each.route == longest;
         const double own = bytes * each.part;
         sum += shows ? phase_time(*each.load, own) : rank_time(*each.load, own);
@@ -152,7 +152,7 @@ double price::chunk_time(double bytes, int longest) const {
 // stages would be in their way.
 double price::idle_time(double bytes) const {
     double idle = 0;
-    for (const leg& each : legs_) {
+    for (const stage_pass& each : passes_) {
         if (each.stage > 0) return 0;
         idle += phase_time(*each.load, bytes * each.part) - step_time(*each.load, bytes * each.part);
     }
@@ -162,12 +162,12 @@ double price::idle_time(double bytes) const {
 prediction price::explain(double bytes, int lanes, std::int64_t chunk) const {
     prediction p;
     p.links = links_;
-    for (const leg& each : legs_) p.stages.resize(std::max(p.stages.size(), at(each.stage) + 1));
+    for (const stage_pass& each : passes_) p.stages.resize(std::max(p.stages.size(), at(each.stage) + 1));
     if (bytes > 0) {
         const double c = chunks_of(bytes, chunk);
         const int longest = longest_route(bytes / c);
         p.time = time(bytes, lanes, chunk);
-        for (const leg& each : legs_) {
+        for (const stage_pass& each : passes_) {
             if (each.route != 0 && each.route != longest) continue;
             p.stages[at(each.stage)].time += phase_time(*each.load, bytes / c * each.part);
             p.stages[at(each.stage)].latency += startup_time(*each.load);

@@ -40,10 +40,10 @@ inline double chunks_of(double bytes, std::int64_t chunk) noexcept {
 }
 
 /// One direction of a stage as a part of the vector goes through it.
-struct leg {
+struct stage_pass {
     int stage = 0;
     int route =
-        0;  ///< from 1 on: legs of different routes run side by side. 0: of all routes, before them on the way up
+        0;  ///< from 1 on: passes of different routes run side by side. 0: of all routes, before them on the way up
     double part = 1;  ///< of what `load` is of; may be more than 1 where the stage comes earlier on a route
     std::shared_ptr<const phase_load> load;
 
@@ -55,7 +55,7 @@ struct leg {
 class price {
 public:
     /// @param limit of a byte [s]
-    price(const link_rows& rows, const samples& ranks, collective what, std::vector<leg> legs, double limit);
+    price(const link_rows& rows, const samples& ranks, collective what, std::vector<stage_pass> passes, double limit);
 
     collective what() const noexcept { return what_; }
     /// The pipeline of a call. `bytes` > 0; chunk 0: in one piece.
@@ -75,7 +75,7 @@ public:
     /// Messages of all ranks together, in segments; a rank without messages in a phase counts as one.
     double messages(double bytes, std::int64_t chunk) const;
     /// Of all stages, in no order: what was counted.
-    const std::vector<leg>& legs() const noexcept { return legs_; }
+    const std::vector<stage_pass>& passes() const noexcept { return passes_; }
     /// The part of the vector in its largest message between nodes, and the largest in any message or stage in memory;
     /// 0: there is none.
     double network_part() const noexcept { return network_part_; }
@@ -95,11 +95,11 @@ private:
 
     collective what_;
     double limit_;  // of a byte [s]
-    std::vector<leg> legs_;
+    std::vector<stage_pass> passes_;
     std::vector<link_cost> links_;  // the busiest of each row; bytes and time per byte of the vector
     double link_time_ = 0;          // of the busiest link [s/B]
     double startups_ = 0;           // that wait for one another, on the longest route [s]
-    // Ranks that are the busiest at one of the sizes, as the indices of their loads in each leg.
+    // Ranks that are the busiest at one of the sizes, as the indices of their loads in each pass.
     std::vector<std::vector<int>> busiest_;
     double ranks_ = 0;
     double network_part_ = 0, largest_part_ = 0;

@@ -51,7 +51,7 @@ pricer::pricer(const hierarchy& machine, int all_up_to)
 
 // Returns the price of copies that ranks make by themselves, with the innermost stage: they read and write so many
 // vectors.
-leg pricer::copies(double by_root, double by_others) const {
+stage_pass pricer::copies(double by_root, double by_others) const {
     phase_load p;
     std::vector<processor_load> loads;
     for (const int rank : ranks_.ranks())
@@ -175,7 +175,7 @@ std::optional<moving_group> pricer::exchanged(const running_stage& s, const layo
 
 // Blocks that pass through one rank of a domain: handed on by it, or given to it.
 std::optional<moving_group> pricer::handed_on(const running_stage& s, const layout& l, const group& g, bool down) {
-    const group who = handing_of(g, l.shape(), static_cast<int>(s.number));
+    const group who = forwarding_of(g, l.shape(), static_cast<int>(s.number));
     const double part = static_cast<double>(who.whole().count()) / machine_.ranks();
     return moving(s, who, down ? s.by.scatter : s.by.gather, part, false);
 }
@@ -224,35 +224,35 @@ std::shared_ptr<const stage_price> pricer::price_stage(const running_stage& s) {
 }
 
 // Nodes of a torus are alike: a dimension that comes earlier or later costs what it does of a longer or shorter vector.
-std::vector<leg> pricer::legs_of(std::span<const stage> stages,
-                                 std::span<const std::shared_ptr<const stage_price>> costs) const {
+std::vector<stage_pass> pricer::passes_of(std::span<const stage> stages,
+                                          std::span<const std::shared_ptr<const stage_price>> costs) const {
     const routes ways = routes_of(machine_, stages);
-    std::vector<leg> legs;
+    std::vector<stage_pass> passes;
     const auto add = [&](int stage, int route, double part) {
-        for (const auto& p : costs[at(stage)]->phases) legs.push_back({stage, route, part, p});
+        for (const auto& p : costs[at(stage)]->phases) passes.push_back({stage, route, part, p});
     };
     for (int s = 0; s < ways.common; ++s) add(s, 0, 1);
     const double all = std::accumulate(ways.shares.begin(), ways.shares.end(), 0.0);
     for (int r = 0; r < ways.count(); ++r)
         for (const int s : ways.orders[at(r)])
             add(s, r + 1, ways.shares[at(r)] / all * growth_in_order(stages, ways.orders[at(r)], s));
-    return legs;
+    return passes;
 }
 
 // Copies count with the innermost stage.
 price pricer::price_together(collective what, std::span<const stage> stages,
                              std::span<const std::shared_ptr<const stage_price>> costs) {
-    std::vector<leg> legs = legs_of(stages, costs);
+    std::vector<stage_pass> passes = passes_of(stages, costs);
     if (row_of(what).blocks) {
         const double copied = copied_vectors(machine_, stages, what);
-        legs.push_back(copies(2 * copied, 2 * copied));
+        passes.push_back(copies(2 * copied, 2 * copied));
     }
     // The root of a broadcast copies its vector to where its peers reach it.
     if (what == collective::broadcast && follows_buffers(stages.front().provider) && !on_gpus(machine_))
-        legs.push_back(copies(2, 0));
+        passes.push_back(copies(2, 0));
     const auto [least, is_new] = limits_.try_emplace(what);
     if (is_new) least->second = limit(machine_, 1, what);
-    return price(rows_, ranks_, what, std::move(legs), least->second);
+    return price(rows_, ranks_, what, std::move(passes), least->second);
 }
 
 price pricer::price_stages(std::span<const stage> stages, collective what) {

@@ -103,9 +103,9 @@ private:
     std::vector<moving_domain> domains_of(const running_stage& s, bool down, movement of_group);
     std::shared_ptr<const phase_load> load(const running_stage& s, bool down, movement of_group);
     std::vector<stage_option> price_options(std::span<const stage> stages, std::size_t number, collective what);
-    std::vector<leg> legs_of(std::span<const stage> stages,
-                             std::span<const std::shared_ptr<const stage_price>> costs) const;
-    leg copies(double by_root, double by_others) const;
+    std::vector<stage_pass> passes_of(std::span<const stage> stages,
+                                      std::span<const std::shared_ptr<const stage_price>> costs) const;
+    stage_pass copies(double by_root, double by_others) const;
 
     const hierarchy& machine_;
     link_rows rows_;

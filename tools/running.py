@@ -53,7 +53,7 @@ def parser_of(name, text, examples):
     return argparse.ArgumentParser(
         prog=name, description=text, allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog=f"examples:\n{examples}\n"
-               "exit codes: 0 fine, 1 something failed or a result was wrong, 2 bad usage or input")
+               "exit codes: 0 success, 1 something failed or a result was wrong, 2 bad usage or input")
 
 
 def say(text):

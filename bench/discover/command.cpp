@@ -99,7 +99,7 @@ std::string comparison_text(const discovery& d, const hierarchy& found, const st
 }
 
 struct result {
-    int status = fine;
+    int status = success;
     std::string text, file;  ///< no file where there was no time to find all of the machine
 };
 
@@ -107,7 +107,7 @@ result describe(const world& w, const discover_settings& s, const discovery& d, 
                 const processors& computing, const std::optional<topology>& said, double seconds) {
     const std::string probed = fmt::format("{} probes of {} ranks in {:.1f} s\n", d.questions, w.size(), seconds),
                       compared = s.compare_file.string();
-    result r{d.sure() ? fine : cannot_tell, {}, {}};
+    result r{d.sure() ? success : cannot_tell, {}, {}};
     if (d.complete) {
         discovered_machine found = machine_of(d, hosts);
         found.machine.processors = computing;

@@ -11,8 +11,8 @@ namespace terrace::detail::bench {
 
 int world::host_count() const { return static_cast<int>(std::set<int>(hosts_.begin(), hosts_.end()).size()); }
 
-void world::agree(bool fine, const std::string& message) const {
-    const std::vector<int> failed = gather(!fine);
+void world::agree(bool ok, const std::string& message) const {
+    const std::vector<int> failed = gather(!ok);
     std::vector<int> who;
     for (int r = 0; r < size(); ++r)
         if (failed[at(r)]) who.push_back(r);

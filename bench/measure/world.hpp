@@ -91,7 +91,7 @@ protected:
     std::vector<int> hosts_;
 
 private:
-    void agree(bool fine, const std::string& message) const;
+    void agree(bool ok, const std::string& message) const;
 };
 
 /// MPI from MPI_Init to MPI_Finalize. Null where the bench was built without MPI.

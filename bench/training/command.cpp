@@ -263,7 +263,7 @@ int measure_training(const world& w, const training_settings& s) {
         if (!s.json_file.empty()) write_output(s.json_file, to_json(under, rows));
     });
     const bool right = std::all_of(rows.begin(), rows.end(), [](const auto& r) { return r.wrong.value_or(0) == 0; });
-    return right ? fine : something_wrong;
+    return right ? success : something_wrong;
 }
 
 }  // namespace terrace::detail::bench

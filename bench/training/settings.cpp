@@ -147,7 +147,7 @@ Examples:
   tools/vcluster run -- terrace-bench --training resnet50 --plan plan.yaml --scale 1/4 --slower 8
       on a virtual cluster: a quarter of all bytes, of all times and of the buckets, and a slow accelerator
 
-Exit status: 0 fine, 1 wrong results or a failure, 2 bad usage or input.)",
+Exit status: 0 success, 1 wrong results or a failure, 2 bad usage or input.)",
                                fmt::join(built_in_models(), ", ")));
     }
 };

@@ -132,7 +132,7 @@ communicator_core::~communicator_core() {
     progress_->deliver_copies();
     if (!failure_.is_broken()) reports_.end_links();
     const bool is_quiet = progress_->is_quiet() && !control_->wait_report.is_open() &&
-                          !control_->call_order.told().is_open() && !control_->link_report.is_open();
+                          !control_->call_order.stamps().is_open() && !control_->link_report.is_open();
     if ((failure_.is_broken() || !is_quiet) && !net_->abandon()) {
         calls_->runner().keep_for_ever();
         calls_->queue().keep_for_ever();

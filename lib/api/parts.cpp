@@ -127,7 +127,7 @@ std::unique_ptr<communicator_core> of_survivors(communicator_core& from) {
     });
     survivors.while_waiting(look);
     return made_of(from, members, survivors, new_rank, [&](connection& by) {
-        failures.tell_network();
+        failures.report_failures();
         return watch_ranks(by, from.settings());
     });
 }

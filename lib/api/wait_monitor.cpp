@@ -41,7 +41,7 @@ void wait_monitor::watch() {
         std::max({of_.control.call_order.age(), of_.running.age(), of_.control.messages.operations().age(),
                   of_.groups.age(), of_.control.plan_change.age()});
     if (of_.control.membership.has_work(waited)) look_for_failures();
-    if (of_.control.call_order.listens() && !of_.running.idle()) tell_stamps();
+    if (of_.control.call_order.listens() && !of_.running.idle()) send_stamps();
     if (of_.control.wait_report.has_work(waited)) {
         of_.control.router.receive();
         if (const waiting all = waits(); !all.ranks.empty())
@@ -57,13 +57,13 @@ void wait_monitor::keep_metrics() {
     or_warn(options_, "", [&] { of_.reports.write_metrics(of_.running, false); });
 }
 
-void wait_monitor::tell_stamps() const {
-    if (!of_.control.call_order.told().is_time(of_.running.age())) return;
+void wait_monitor::send_stamps() const {
+    if (!of_.control.call_order.stamps().is_time(of_.running.age())) return;
     waiting all;
     of_.running.add_waits(of_.ranks.callers, all);
     for (std::size_t r = 0; r < of_.ranks.callers.size(); ++r)
         if (all.ranks.contains(of_.ranks.callers[r]))
-            of_.control.call_order.tell(of_.running.stamp_of_oldest(), static_cast<int>(r));
+            of_.control.call_order.send_stamp(of_.running.stamp_of_oldest(), static_cast<int>(r));
 }
 
 waiting wait_monitor::waits() const {

@@ -47,7 +47,7 @@ private:
         return last ? of_.ranks.callers[static_cast<std::size_t>(*last)] : -1;
     }
     void look_for_failures() const;
-    void tell_stamps() const;
+    void send_stamps() const;
     [[noreturn]] void time_out() const;
     void dump() const;
     void keep_metrics();

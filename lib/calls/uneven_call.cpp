@@ -62,9 +62,9 @@ private:
     lengths take_lengths();
 
     bool has_more_ = true;
-    std::int64_t came_ = 0;                   // elements
-    std::vector<std::int64_t> told_, heard_;  // of lengths, but to a root
-    heap_memory room_;                        // for blocks that recv has no room for
+    std::int64_t came_ = 0;                                      // elements
+    std::vector<std::int64_t> sent_lengths_, received_lengths_;  // of lengths, but to a root
+    heap_memory room_;                                           // for blocks that recv has no room for
 };
 
 }  // namespace
@@ -147,9 +147,9 @@ full_call lengths_first_call::first() {
     if (blocks_.what == collective::gather) return {std::move(call), {send_counts_.data(), blocks_.recv_counts.data()}};
     const bool scatters = blocks_.what == collective::scatter;
     const std::int64_t second = scatters ? block_of_program() : sum_of(send_counts_);
-    for (const std::int64_t count : send_counts_) told_.insert(told_.end(), {count, second});
-    heard_.resize(scatters ? 2 : told_.size());
-    return {std::move(call), {told_.data(), heard_.data()}};
+    for (const std::int64_t count : send_counts_) sent_lengths_.insert(sent_lengths_.end(), {count, second});
+    received_lengths_.resize(scatters ? 2 : sent_lengths_.size());
+    return {std::move(call), {sent_lengths_.data(), received_lengths_.data()}};
 }
 
 // Returns how long a block programs of a scatter are for, on its root: a power of two, so that there are few of them.
@@ -177,7 +177,7 @@ std::optional<full_call> lengths_first_call::go_on() {
             take_memory(static_cast<std::size_t>(came_) * size_of(b.type), blocks_for(b, "that have no room in recv"));
     return full_call{{.what = b.what,
                       .count = b.what == collective::gather    ? 1
-                               : b.what == collective::scatter ? heard_[1]
+                               : b.what == collective::scatter ? received_lengths_[1]
                                                                : b.most,
                       .counts = send_counts_,
                       .type = b.type,
@@ -190,12 +190,12 @@ std::optional<full_call> lengths_first_call::go_on() {
 
 // In an alltoall all ranks learn how long all blocks are together, and come to one answer.
 lengths lengths_first_call::take_lengths() {
-    if (blocks_.what == collective::scatter) blocks_.recv_counts[0] = heard_[0];
+    if (blocks_.what == collective::scatter) blocks_.recv_counts[0] = received_lengths_[0];
     if (row_of(blocks_.what).has_root()) return lengths::own;
     double all = 0;
     for (int r = 0; r < ranks_; ++r) {
-        blocks_.recv_counts[at(r)] = heard_[2 * at(r)];
-        all += static_cast<double>(heard_[2 * at(r) + 1]);
+        blocks_.recv_counts[at(r)] = received_lengths_[2 * at(r)];
+        all += static_cast<double>(received_lengths_[2 * at(r) + 1]);
     }
     const double mean = all / ranks_ / ranks_;
     return static_cast<double>(blocks_.most) > most_skew * mean ? lengths::skewed : lengths::own;

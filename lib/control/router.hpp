@@ -85,7 +85,7 @@ protected:
     ~control_service() = default;
 
     template <class Kind, class Body = std::uint64_t>
-    void say(int peer, Kind what, const control_place& where = {}, const Body& body = {}) noexcept {
+    void send_control(int peer, Kind what, const control_place& where = {}, const Body& body = {}) noexcept {
         control_frame f{row_, static_cast<std::uint8_t>(what), where.epoch, where.number};
         f.put(body);
         net_.wire().send_control(peer, f.message());

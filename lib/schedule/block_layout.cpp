@@ -36,7 +36,7 @@ void hand_down(const composed_stage& s, std::vector<owned>& owners) {
 }
 
 // Finds what the root of each group has for every other member, from the innermost stage outwards.
-void find_handing(block_layout& b) {
+void find_forwarding(block_layout& b) {
     std::vector<range> held = b.blocks;
     for (composed_stage& s : b.c.stages) {
         if (s.how != mode::root) return;
@@ -44,7 +44,7 @@ void find_handing(block_layout& b) {
             std::vector<range> shards;
             for (const int member : g.members()) shards.push_back(held[at(member)]);
             held[at(g.rank(g.root()))] = {shards.front().begin, shards.back().end};
-            s.handing.push_back(g.with_shards(std::move(shards)));
+            s.forwarding.push_back(g.with_shards(std::move(shards)));
         }
     }
 }
@@ -54,9 +54,9 @@ void find_handing(block_layout& b) {
 std::vector<range> block_layout::held_by(int rank) const {
     std::vector<range> parts = block_of(rank);
     for (const composed_stage& s : c.stages) {
-        if (s.handing.empty()) continue;
+        if (s.forwarding.empty()) continue;
         for (const int index : s.groups_of(rank)) {
-            const group& g = s.handing[at(index)];
+            const group& g = s.forwarding[at(index)];
             if (g.rank(g.root()) != rank) return {};
             parts = {g.whole()};
         }
@@ -69,7 +69,7 @@ range ranks_around(const tree& shape, int level, int rank) {
     return {shape.first_rank(level, domain), shape.first_rank(level, domain + 1)};
 }
 
-group handing_of(const group& g, const tree& shape, int level) {
+group forwarding_of(const group& g, const tree& shape, int level) {
     std::vector<std::int64_t> ranks;
     for (const int member : g.members()) ranks.push_back(ranks_around(shape, level - 1, member).count());
     return g.with_shards(side_by_side(ranks));
@@ -99,7 +99,7 @@ block_layout compose_blocks(const hierarchy& machine, std::span<const stage> sta
                             std::span<const std::int64_t> counts, std::span<const int> tree) {
     expect_none(fault_of_blocks(stages));
     block_layout made = in_blocks(compose(machine, stages, fine_count(machine), 1, -1, tree), machine, stages, counts);
-    find_handing(made);
+    find_forwarding(made);
     return made;
 }
 

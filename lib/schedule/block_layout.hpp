@@ -47,9 +47,9 @@ block_layout compose_block_groups(const hierarchy& machine, std::span<const stag
 range ranks_around(const tree& shape, int level, int rank);
 
 /// Returns a group of a stage in mode root with what its root hands on to each member, or is given by it: shards of an
-/// element for each rank of the domain that the member stands for. As composed_stage::handing, of equal blocks.
+/// element for each rank of the domain that the member stands for. As composed_stage::forwarding, of equal blocks.
 /// @param shape has a level for each stage   @param level that of the stage
-group handing_of(const group& g, const tree& shape, int level);
+group forwarding_of(const group& g, const tree& shape, int level);
 
 /// A stage that does not fit its collective, and why; nothing if all fit.
 using stage_fault = std::optional<std::pair<int, std::string>>;

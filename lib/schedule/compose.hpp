@@ -25,7 +25,7 @@ struct composed_stage {
     std::vector<group> groups;         ///< in an order that all ranks agree on
     /// The same groups with the blocks that the root has for each member and what is behind it, for blocks in mode
     /// root.
-    std::vector<group> handing = {};
+    std::vector<group> forwarding = {};
     int first_rank = 0;  ///< of of_rank
     std::vector<std::vector<int>> of_rank;
     std::vector<int> domains = {};  ///< of a reproducible reduction, by rank: the child of the level that it is in

@@ -26,11 +26,11 @@ struct sum {
 };
 
 // Follows what ranks have from stage to stage, from the groups alone.
-// @param hands_down stages in mode root hand down what they have gathered, before owners own it
+// @param forwards stages in mode root hand down what they have gathered, before owners own it
 class replay {
 public:
-    replay(const composition& c, bool hands_down) : composition_(c), owners_(c.owners), has_(at(c.ranks)) {
-        if (hands_down) find_carriers();
+    replay(const composition& c, bool forwards) : composition_(c), owners_(c.owners), has_(at(c.ranks)) {
+        if (forwards) find_holders();
         for (int r = 0; r < c.ranks; ++r)
             if (c.count > 0) has_[at(r)] = {{{0, c.count}, r, r + 1}};
         for (const std::vector<int>& route : c.routes) {
@@ -144,7 +144,7 @@ private:
 
     // Finds who must have before the way down what owners get on it, from the innermost stage outwards: the root of the
     // group in which the owner is a member.
-    void find_carriers() {
+    void find_holders() {
         std::vector<std::vector<owned*>> carried(at(composition_.ranks));
         for (owned& o : owners_)
             if (!o.part.empty()) carried[at(o.owners.front())].push_back(&o);
@@ -236,7 +236,7 @@ composition alone(const composed_stage& s, const group& g) {
 }
 
 // Blocks are handed on as in mode scatter from a root. Steps are enough for any algorithm.
-composed_stage handing_of(const composed_stage& s) {
+composed_stage forwarding_of(const composed_stage& s) {
     composed_stage hands;
     hands.by = s.by->supports(mode::scatter) ? s.by : find_algorithm("direct");
     hands.steps_up = hands.steps_down = hands.steps_at_root = 2 * s.largest;
@@ -313,7 +313,7 @@ std::optional<std::string> group_proof::prove_groups(const composed_stage& s, st
 std::optional<std::string> group_proof::prove_groups(const composition& c, bool exchanges) {
     for (const composed_stage& s : c.stages) {
         if (auto fault = prove_groups(s, s.groups, exchanges)) return fault;
-        if (auto fault = prove_groups(handing_of(s), s.handing, false)) return fault;
+        if (auto fault = prove_groups(forwarding_of(s), s.forwarding, false)) return fault;
     }
     return {};
 }

@@ -56,13 +56,13 @@ public:
     void hand_on(bool down) {
         for (int n = 0; n < depth(); ++n) {
             const composed_stage& stage = stage_at(down ? depth() - 1 - n : n);
-            if (stage.handing.empty()) continue;
+            if (stage.forwarding.empty()) continue;
             const int first = out_.step();
             out_.begin_phase({stage.number, down, stage.route});
             for (const int index : stage.groups_of(rank_)) {
                 out_.go_to_step(first);
                 out_.begin_role({});
-                (down ? stage.by->scatter : stage.by->gather)(out_, stage.handing[at(index)].seen_by(rank_));
+                (down ? stage.by->scatter : stage.by->gather)(out_, stage.forwarding[at(index)].seen_by(rank_));
             }
             out_.go_to_step(first + stage.steps_at_root);
         }

@@ -14,14 +14,14 @@ namespace terrace::detail {
 /// By what it shows that a rank has failed, the surest first; and what shows that one is in reach, or why it is not.
 enum class evidence : std::uint8_t {
     process_ended,      ///< the kernel of its node says so
-    process_left,       ///< it has said farewell and ended some time ago: no failure unless this rank waits for it
+    process_left,       ///< ended some time after its shutdown message: a failure only if this rank waits for it
     connection_closed,  ///< the kernel of its node has closed a connection that the rank itself never closes
     stopped_by_signal,  ///< the kernel of its node says so
     silent,             ///< its node's kernel acknowledges what is sent there, and no thread of it answers
     unacknowledged,     ///< its node's kernel has not acknowledged what was sent there
     connection_lost,    ///< the transport has lost it
     acknowledged,       ///< its node's kernel has just acknowledged what was sent there
-    has_left            ///< it has just said farewell and closed: of two that do not reach each other it is to blame
+    has_left            ///< has just closed after its shutdown message: if two ranks lose each other, this one failed
 };
 
 /// What evidence means.

@@ -141,15 +141,15 @@ void socket_bootstrap::read(line& from) {
 // Takes whole messages. A caller that shows no key, or another, is not heard.
 void socket_bootstrap::take(line& from) {
     if (from.peer < 0) {
-        hello said;
-        if (from.in.size() < sizeof said) return;
-        std::memcpy(&said, from.in.data(), sizeof said);
-        if (said.key != places_.front().key || said.from < 0 || at(said.from) >= places_.size()) {
+        hello greeting;
+        if (from.in.size() < sizeof greeting) return;
+        std::memcpy(&greeting, from.in.data(), sizeof greeting);
+        if (greeting.key != places_.front().key || greeting.from < 0 || at(greeting.from) >= places_.size()) {
             from.fd = {};
             return;
         }
-        from.peer = said.from;
-        from.in.erase(0, sizeof said);
+        from.peer = greeting.from;
+        from.in.erase(0, sizeof greeting);
     }
     while (from.in.size() >= length_bytes) {
         std::uint64_t length = 0;

@@ -87,7 +87,7 @@ store_bootstrap::store_bootstrap(store in, std::string where, std::chrono::durat
                                       in_.rank, in_.size));
     lock held(store_lock_);
     if (in_.rank == 0) welcome_all(held, look);
-    else say_hello(held, look);
+    else publish_hello(held, look);
 }
 
 // Each rank says hello with a number of its own, at random: rank 0 only for those who ask who is missing. It lists all
@@ -102,9 +102,9 @@ void store_bootstrap::welcome_all(lock& held, const wait_hook& look) {
     const bool all_here = wait(held, look, [&] {
         bool changed = meeting_.empty();
         for (const int r : missing) {
-            const std::optional<std::string> said = in_.get(hello_of(r));
-            changed |= said && *said != hello[at(r)];
-            hello[at(r)] = said.value_or("");
+            const std::optional<std::string> value = in_.get(hello_of(r));
+            changed |= value && *value != hello[at(r)];
+            hello[at(r)] = value.value_or("");
         }
         if (std::any_of(hello.begin() + 1, hello.end(), [](const std::string& h) { return h.empty(); })) return false;
         if (changed) {
@@ -126,7 +126,7 @@ void store_bootstrap::welcome_all(lock& held, const wait_hook& look) {
 }
 
 // A later meeting may have begun when this rank looks: its own is open then, since that comes before.
-void store_bootstrap::say_hello(lock& held, const wait_hook& look) {
+void store_bootstrap::publish_hello(lock& held, const wait_hook& look) {
     const std::string number = random_text();
     in_.put(hello_of(in_.rank), number);
     const bool is_open = wait(held, look, [&] {

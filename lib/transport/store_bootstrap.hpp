@@ -39,7 +39,7 @@ private:
     using found = std::function<bool()>;
 
     void welcome_all(lock& held, const wait_hook& look);
-    void say_hello(lock& held, const wait_hook& look);
+    void publish_hello(lock& held, const wait_hook& look);
     bool wait(lock& held, const wait_hook& look, const found& done) const;
     [[noreturn]] void time_out(const std::vector<int>& missing) const;
 

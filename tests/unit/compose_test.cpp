@@ -158,7 +158,7 @@ TEST(compose_blocks, one_rank_hands_on_what_is_for_its_node) {
     EXPECT_EQ(b.held_by(0), (std::vector<range>{{0, 15}}));
     EXPECT_EQ(b.held_by(3), (std::vector<range>{{15, 25}}));
     for (const int member : {1, 2, 4}) EXPECT_TRUE(b.held_by(member).empty()) << member;
-    EXPECT_EQ(b.c.stages[0].handing[0].shards(), (std::vector<range>{{0, 10}, {10, 10}, {10, 15}}));
+    EXPECT_EQ(b.c.stages[0].forwarding[0].shards(), (std::vector<range>{{0, 10}, {10, 10}, {10, 15}}));
 
     const std::vector<range> blocks = side_by_side(counts);
     std::vector<std::int64_t> begins;
@@ -184,7 +184,7 @@ TEST(compose_blocks, a_root_that_owns_several_parts_hands_on_one) {
                                     test::run_by({.levels = {2}, .group = 2, .how = mode::scatter}, "ring")};
     const std::vector<std::int64_t> counts(11, 1);
     const block_layout b = compose_blocks(machine, stages, counts);
-    const std::vector<range> of_last = b.c.stages[0].handing[3].shards();
+    const std::vector<range> of_last = b.c.stages[0].forwarding[3].shards();
     EXPECT_EQ(of_last[0].end, of_last[1].begin);
 
     const std::vector<range> blocks = side_by_side(counts);

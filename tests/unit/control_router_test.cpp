@@ -31,7 +31,7 @@ public:
 
     explicit echo(control_router& router) : control_service(router, seven_services.size() - 1) {}
     void call(int peer, const control_place& where, std::uint64_t value) {
-        say(peer, kind::call, where, words{value, 7});
+        send_control(peer, kind::call, where, words{value, 7});
     }
 
     std::vector<std::pair<int, control_frame>> answers;
@@ -39,7 +39,7 @@ public:
 private:
     void receive(int from, const control_frame& f) override {
         if (static_cast<kind>(f.kind) == kind::answer) return void(answers.emplace_back(from, f));
-        say(from, kind::answer, {f.epoch, f.number}, words{2 * f.get<words>().value, f.get<words>().mark});
+        send_control(from, kind::answer, {f.epoch, f.number}, words{2 * f.get<words>().value, f.get<words>().mark});
     }
 };
 

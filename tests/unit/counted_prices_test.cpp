@@ -112,7 +112,7 @@ counted of_price(const hierarchy& h, const candidate& c, collective what) {
     };
     std::map<int, double> links;
     made.messages.resize(static_cast<std::size_t>(h.ranks()));
-    for (const leg& each : cost.legs()) {
+    for (const stage_pass& each : cost.passes()) {
         const phase_load* p = each.load.get();
         for (const link_use& l : p->links) links[l.link] += each.part * l.vectors;
         for (std::size_t rank = 0; rank < made.messages.size(); ++rank) {

@@ -120,7 +120,7 @@ TEST(process_watch, knows_a_process_that_ends_from_one_whose_first_thread_does) 
 
 TEST(process_watch, finds_a_process_that_has_ended_and_no_other) {
     const child_process one, other;
-    const process_watch::farewell none{0};
+    const process_watch::shutdown_flag none{0};
     process_watch watch({one.id()}, 20s, {&none}), alone({other.id()}, stopped_for);
     EXPECT_TRUE(look(watch, 20ms).empty());
     one.send(SIGKILL);  // nobody has waited for it yet
@@ -131,10 +131,10 @@ TEST(process_watch, finds_a_process_that_has_ended_and_no_other) {
     EXPECT_TRUE(look(alone, 20ms).empty());
 }
 
-TEST(process_watch, lets_a_process_end_that_has_said_farewell) {
+TEST(process_watch, lets_a_process_end_that_has_announced_its_shutdown) {
     const child_process one;
-    const process_watch::farewell said{1};
-    process_watch watch({one.id()}, stopped_for, {&said});
+    const process_watch::shutdown_flag sent{1};
+    process_watch watch({one.id()}, stopped_for, {&sent});
     one.send(SIGKILL);
     EXPECT_TRUE(look(watch, stopped_for / 2).empty());
     EXPECT_EQ(look(watch, 20s, evidence::has_left).size(), 1u);
@@ -143,7 +143,7 @@ TEST(process_watch, lets_a_process_end_that_has_said_farewell) {
     EXPECT_EQ(found[0].by, evidence::process_left);
 }
 
-TEST(process_watch, waits_where_nobody_can_say_farewell) {
+TEST(process_watch, waits_where_no_process_can_announce_its_shutdown) {
     const child_process one;
     process_watch watch({one.id()}, stopped_for);
     one.send(SIGKILL);
@@ -218,22 +218,22 @@ TEST(lifelines, find_a_process_that_is_stopped_and_none_that_computes) {
     EXPECT_TRUE(look(*own, 1s).empty());
 }
 
-TEST(lifelines, tell_the_end_of_a_process_from_its_farewell) {
-    for (const bool farewell : {false, true}) {
+TEST(lifelines, tell_the_end_of_a_process_from_its_shutdown) {
+    for (const bool shutdown : {false, true}) {
         const temporary_directory directory;
         const child_process other([&] {
             auto own = join(directory, 1, 1s);
-            if (!farewell) own.release();  // NOLINT(bugprone-unused-return-value): as if it were killed
+            if (!shutdown) own.release();  // NOLINT(bugprone-unused-return-value): as if it were killed
             else own.reset();
         });
         const auto own = join(directory, 0, 1s);
         ASSERT_FALSE(own->ends().empty());
-        if (farewell) {
+        if (shutdown) {
             EXPECT_FALSE(look(*own, 20s, evidence::has_left).empty());
         }
         const std::vector<sighting> found = look(*own, 20s);
         ASSERT_FALSE(found.empty());
-        EXPECT_EQ(found[0].by, farewell ? evidence::process_left : evidence::connection_closed);
+        EXPECT_EQ(found[0].by, shutdown ? evidence::process_left : evidence::connection_closed);
     }
 }
 

@@ -15,7 +15,7 @@ namespace terrace::detail {
 
 namespace {
 
-// Exit codes: 0 fine, 1 a check failed, 2 bad usage or input.
+// Exit codes: 0 success, 1 a check failed, 2 bad usage or input.
 int run_command_line(int argc, char** argv) {
     CLI::App app{"Plans for topology-aware hierarchical collectives", "terrace"};
     app.set_version_flag("--version", fmt::format("terrace {}", version()));
@@ -25,7 +25,7 @@ int run_command_line(int argc, char** argv) {
     add_plan_commands(commands);
     add_machine_commands(commands);
     app.footer(
-        "Exit codes: 0 fine, 1 a check failed, 2 bad usage or input.\n\n"
+        "Exit codes: 0 success, 1 a check failed, 2 bad usage or input.\n\n"
         "Examples:\n"
         "  terrace plan cluster.yaml -o cluster.plan.yaml\n"
         "  terrace plan --help");

@@ -61,8 +61,8 @@ std::string describe_node(team& node, int& place, std::string& address) {
     std::string text;
     if (node.rank() == 0) text = text_or_reason([&] { return write_job_node(this_node(bound, order)); });
     for (std::size_t p = 0; p < n; ++p) places[static_cast<std::size_t>(order[p])] = static_cast<int>(p);
-    const std::string told = node.broadcast({reinterpret_cast<const char*>(places.data()), n * sizeof(int)});
-    std::memcpy(&place, told.data() + static_cast<std::size_t>(node.rank()) * sizeof(int), sizeof(int));
+    const std::string received = node.broadcast({reinterpret_cast<const char*>(places.data()), n * sizeof(int)});
+    std::memcpy(&place, received.data() + static_cast<std::size_t>(node.rank()) * sizeof(int), sizeof(int));
     return text;
 }
 

@@ -66,7 +66,7 @@ call_check::call_check(control_router& router, const std::vector<int>& callers_r
       level_(o.check),
       progress_(std::move(progress)),
       watch_(std::move(watch)),
-      told_(patience_of(o)) {}
+      stamps_(patience_of(o)) {}
 
 void call_check::agreed_calls::add(std::uint64_t signature) {
     constexpr std::size_t remembered_shapes = 4096;
@@ -91,7 +91,7 @@ bool call_check::start(const call_shape& call, std::uint64_t signature) {
         comparisons_.open = {.known = {r.number, r.after, r.after}, .agrees_on = signature};
         return advance();
     }
-    if (!comparisons_.heard.empty() || knows_of_a_difference()) listen();
+    if (!comparisons_.received.empty() || knows_of_a_difference()) listen();
     agreed_.last = signature;
     return true;
 }
@@ -106,8 +106,8 @@ void call_check::meet(const std::string& what, const std::string& detail) {
 void call_check::listen() {
     router_.receive();
     // A comparison of a later call is not meant: its rank is ahead.
-    const bool hears =
-        std::ranges::any_of(comparisons_.heard, [&](const heard_round& h) { return h.said.call <= history_.calls(); });
+    const bool hears = std::ranges::any_of(comparisons_.received,
+                                           [&](const received_round& h) { return h.of.call <= history_.calls(); });
     const bool knows = knows_of_a_difference();
     if (comparisons_.open || (!knows && !hears)) return;
     // Nobody compares what this rank has been through without comparing, so that there is a difference. Takes part with
@@ -132,18 +132,18 @@ bool call_check::advance() {
 bool call_check::finish_round() {
     comparison& c = *comparisons_.open;
     const int next = wrap(net_.rank() + (1 << c.round), net_.size());
-    if (!std::exchange(c.told, true)) say(next, order_kind::round, {comparisons_.finished, c.round}, c.known);
+    if (!std::exchange(c.sent, true)) send_control(next, order_kind::round, {comparisons_.finished, c.round}, c.known);
     router_.receive();
-    std::vector<heard_round>& heard = comparisons_.heard;
+    std::vector<received_round>& received = comparisons_.received;
     const auto found = std::ranges::find_if(
-        heard, [&](const heard_round& h) { return h.comparison == comparisons_.finished && h.round == c.round; });
-    if (found == heard.end()) return false;
-    c.known.call = std::min(c.known.call, found->said.call);
-    c.known.low = std::min(c.known.low, found->said.low);
-    c.known.high = std::max(c.known.high, found->said.high);
-    heard.erase(found);
+        received, [&](const received_round& h) { return h.comparison == comparisons_.finished && h.round == c.round; });
+    if (found == received.end()) return false;
+    c.known.call = std::min(c.known.call, found->of.call);
+    c.known.low = std::min(c.known.low, found->of.low);
+    c.known.high = std::max(c.known.high, found->of.high);
+    received.erase(found);
     ++c.round;
-    c.told = false;
+    c.sent = false;
     return true;
 }
 
@@ -159,8 +159,8 @@ void call_check::finish() {
 
 void call_check::add_waits(waiting& all) {
     if (!comparisons_.open) return;
-    const auto& [known, round, told, agrees_on, since] = *comparisons_.open;
-    const int distance = (1 << round) / (told ? 1 : 2);  // of the rank whose message came last or comes next
+    const auto& [known, round, sent, agrees_on, since] = *comparisons_.open;
+    const int distance = (1 << round) / (sent ? 1 : 2);  // of the rank whose message came last or comes next
     if (distance == 0) return;
     const int awaited = wrap(net_.rank() - distance, net_.size());
     const int peer = callers_rank_[static_cast<std::size_t>(awaited)];
@@ -171,9 +171,9 @@ void call_check::add_waits(waiting& all) {
 
 void call_check::receive(int from, const control_frame& f) {
     switch (static_cast<order_kind>(f.kind)) {
-        case order_kind::round: return comparisons_.heard.push_back({f.epoch, f.number, f.get<hashes>()});
-        case order_kind::stamp: say(from, order_kind::stamp_read); return compare_with(f.get<call_stamp>());
-        case order_kind::stamp_read: return told_.read_by(from);
+        case order_kind::round: return comparisons_.received.push_back({f.epoch, f.number, f.get<hashes>()});
+        case order_kind::stamp: send_control(from, order_kind::stamp_read); return compare_with(f.get<call_stamp>());
+        case order_kind::stamp_read: return stamps_.read_by(from);
         case order_kind::difference:
             const auto call = f.get<std::uint64_t>();
             differing_.call = std::min(call, differing_.call.value_or(call));
@@ -186,7 +186,7 @@ void call_check::compare_with(const call_stamp& stamp) {
     if (own.number != stamp.number || own.after == stamp.history || differing_.call) return;
     differing_.call = stamp.number;
     for (int peer = 0; peer < net_.size(); ++peer)
-        if (peer != net_.rank()) say(peer, order_kind::difference, {}, stamp.number);
+        if (peer != net_.rank()) send_control(peer, order_kind::difference, {}, stamp.number);
 }
 
 // All ranks say what they made of it; who no longer knows, of a later one.

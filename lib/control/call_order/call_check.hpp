@@ -62,10 +62,10 @@ std::uint64_t earliest_difference(const std::vector<call_stamp>& all, std::size_
 
 /// Which ranks have been told the stamp of a call that waits for them. A rank is told one at a time: it may compute for
 /// long, again and again, and then finds no more than one of each other rank.
-class told_stamps {
+class sent_stamps {
 public:
     /// @param patience how long a call waits until its stamp is told
-    explicit told_stamps(std::chrono::duration<double> patience) noexcept : patience_(patience) {}
+    explicit sent_stamps(std::chrono::duration<double> patience) noexcept : patience_(patience) {}
 
     /// Returns true if it is time for a rank that has waited so long in a call to tell its stamp.
     bool is_time(std::chrono::duration<double> waited) noexcept {
@@ -75,7 +75,7 @@ public:
         return true;
     }
     /// Returns true if a rank is to be told the stamp of a call, and takes it for told.
-    bool tell(int rank, std::uint64_t call) {
+    bool add(int rank, std::uint64_t call) {
         if (unread_.contains(rank) || std::exchange(last_[rank], call) == call) return false;
         unread_.insert(rank);
         return true;
@@ -140,11 +140,11 @@ public:
     /// The stamp of the call that was begun last, which its messages carry.
     call_stamp stamp() const noexcept { return {compares() ? history_.calls() : 0, history_.hash()}; }
     /// Which ranks know the stamp of a call that waits for them.
-    told_stamps& told() noexcept { return told_; }
+    sent_stamps& stamps() noexcept { return stamps_; }
     /// Tells a stamp to a rank, unless that knows it.
-    void tell(const call_stamp& stamp, int rank) {
-        if (stamp.number != 0 && rank != net_.rank() && told_.tell(rank, stamp.number))
-            say(rank, order_kind::stamp, {}, stamp);
+    void send_stamp(const call_stamp& stamp, int rank) {
+        if (stamp.number != 0 && rank != net_.rank() && stamps_.add(rank, stamp.number))
+            send_control(rank, order_kind::stamp, {}, stamp);
     }
     /// Returns time_since_asked() of the comparison that is under way; 0 where there is none.
     std::chrono::duration<double> age() noexcept {
@@ -158,16 +158,16 @@ private:
     struct hashes {
         std::uint64_t call = 0, low = 0, high = 0;
     };
-    struct heard_round {
+    struct received_round {
         std::uint16_t comparison = 0;
         std::uint32_t round = 0;
-        hashes said;
+        hashes of;
     };
     // A comparison that is under way.
     struct comparison {
         hashes known;
         std::uint32_t round = 0;
-        bool told = false;                         // this rank has sent its message of the round
+        bool sent = false;                         // this rank has sent its message of the round
         std::optional<std::uint64_t> agrees_on{};  // signature
         std::chrono::steady_clock::time_point since{};
     };
@@ -204,12 +204,12 @@ private:
     std::function<void()> progress_, watch_;
     call_history history_;
     agreed_calls agreed_;
-    told_stamps told_;
+    sent_stamps stamps_;
     suspicions differing_;
     struct {
         std::uint16_t finished = 0;  // wraps around
         std::optional<comparison> open;
-        std::vector<heard_round> heard;  // of the comparison that comes next, and of the one after it
+        std::vector<received_round> received;  // of the comparison that comes next, and of the one after it
     } comparisons_;
 };
 

@@ -26,7 +26,7 @@ void link_reports::begin(collector take) {
     times_->set_ahead({});
     for (int r = 1; r < net_.size(); ++r) {
         open_.insert(r);
-        say(r, link_kind::begin);
+        send_control(r, link_kind::begin);
     }
 }
 
@@ -40,11 +40,11 @@ void link_reports::look(clock::time_point now) {
     if (!has_begun_ || !times_) return;
     if (!take_ && now >= next_question_) {
         next_question_ = now + (++questions_ < quick_questions ? soon : later * every());
-        say(0, link_kind::question, {}, ticks(now));
+        send_control(0, link_kind::question, {}, ticks(now));
     }
     times_->take(now, [&](int peer, bool sends, std::uint32_t window, const message_sample& s) {
         if (take_) return take_(window, net_.rank(), peer, sends, s);
-        say(0, sends ? link_kind::sent : link_kind::received, {static_cast<std::uint16_t>(peer), window}, s);
+        send_control(0, sends ? link_kind::sent : link_kind::received, {static_cast<std::uint16_t>(peer), window}, s);
     });
 }
 
@@ -55,7 +55,8 @@ void link_reports::receive(int from, const control_frame& f) {
             open_.insert(0);
             has_begun_ = true;
             return;
-        case link_kind::question: return say(from, link_kind::answer, {}, answer{f.get<std::int64_t>(), ticks(now)});
+        case link_kind::question:
+            return send_control(from, link_kind::answer, {}, answer{f.get<std::int64_t>(), ticks(now)});
         case link_kind::answer: {
             const auto a = f.get<answer>();
             const auto trip = std::chrono::nanoseconds(ticks(now) - a.asked);
@@ -80,8 +81,8 @@ void link_reports::take_time(const reading& r) {
 
 void link_reports::end() {
     if (take_)
-        for (int r = 1; r < net_.size(); ++r) say(r, link_kind::end);
-    else if (has_begun_) say(0, link_kind::end);
+        for (int r = 1; r < net_.size(); ++r) send_control(r, link_kind::end);
+    else if (has_begun_) send_control(0, link_kind::end);
 }
 
 }  // namespace terrace::detail

@@ -113,7 +113,7 @@ void failure_agreement::receive(int from, const control_frame& f) {
     if (kind == membership_kind::knows || (kind == membership_kind::decided && all > 0)) knowledge_.add(one);
     if (static_cast<std::int16_t>(f.epoch - epoch_) < -1) return;  // of a round that all have left
     round_state& r = round(f.epoch);
-    if (r.final && kind == membership_kind::knows && !r.told.contains(from)) tell_verdict(from, f.epoch);
+    if (r.final && kind == membership_kind::knows && !r.informed.contains(from)) send_verdict(from, f.epoch);
     r.come.insert(from);
     if (kind == membership_kind::come && f.number < r.come.size()) r.come.insert(f.number, f.get<rank_set::block>());
     if (kind == membership_kind::step && f.number < 64)
@@ -176,37 +176,37 @@ void failure_agreement::speak(bool all_come) {
     for (const int peer : whom) {
         contact& c = contacts_[peer];
         if (!std::exchange(c.greeted, true))
-            say(peer, membership_kind::come, {epoch_, static_cast<std::uint32_t>(block)}, come[block]);
-        for (; c.told < knowledge_.facts().size(); ++c.told)
-            say(peer, membership_kind::knows, {.epoch = epoch_}, statement_of(knowledge_.facts()[c.told]));
+            send_control(peer, membership_kind::come, {epoch_, static_cast<std::uint32_t>(block)}, come[block]);
+        for (; c.sent < knowledge_.facts().size(); ++c.sent)
+            send_control(peer, membership_kind::knows, {.epoch = epoch_}, statement_of(knowledge_.facts()[c.sent]));
     }
-    say_steps();
-    if (all_come) say_who_has_come(whom);
+    send_steps();
+    if (all_come) send_arrivals(whom);
 }
 
 // A step says: this rank, and those behind it that the waves before lead to, know the same.
-void failure_agreement::say_steps() {
+void failure_agreement::send_steps() {
     if (weighed_.failed.contains(net_.rank())) return;
     step_bits& steps = now().steps[knowledge_.hash()];
-    const auto may_say = [&](int step) { return (~steps.come & before(step - step % steps_in_wave)) == 0; };
-    for (int& s = steps.said; s < steps_around(weighed_.live) && may_say(s); ++s)
-        say(weighed_.live.at_distance(distance_of(s)), membership_kind::step, {epoch_, static_cast<std::uint32_t>(s)},
-            knowledge_.hash());
+    const auto may_send = [&](int step) { return (~steps.come & before(step - step % steps_in_wave)) == 0; };
+    for (int& s = steps.sent; s < steps_around(weighed_.live) && may_send(s); ++s)
+        send_control(weighed_.live.at_distance(distance_of(s)), membership_kind::step,
+                     {epoch_, static_cast<std::uint32_t>(s)}, knowledge_.hash());
 }
 
 // So that each can name all that have not.
-void failure_agreement::say_who_has_come(const std::vector<int>& whom) {
+void failure_agreement::send_arrivals(const std::vector<int>& whom) {
     round_state& r = now();
     const auto beat = std::chrono::duration_cast<clock::duration>(patience_ / beats);
     if (clock::now() < std::max(r.next_said, *r.began + beat)) return;
     r.next_said = clock::now() + beat;
-    if (r.said_to != whom) r.said_come = rank_set(net_.size());
-    r.said_to = whom;
+    if (r.sent_to != whom) r.sent_come = rank_set(net_.size());
+    r.sent_to = whom;
     for (std::size_t block = 0; block < r.come.size(); ++block)
         for (const int peer : whom)
-            if (r.come[block] != r.said_come[block])
-                say(peer, membership_kind::come, {epoch_, static_cast<std::uint32_t>(block)}, r.come[block]);
-    r.said_come = r.come;
+            if (r.come[block] != r.sent_come[block])
+                send_control(peer, membership_kind::come, {epoch_, static_cast<std::uint32_t>(block)}, r.come[block]);
+    r.sent_come = r.come;
 }
 
 bool failure_agreement::is_agreed(bool all_come) {
@@ -217,15 +217,15 @@ bool failure_agreement::is_agreed(bool all_come) {
     return (~now().steps[knowledge_.hash()].come & before(steps_around(weighed_.live))) == 0;
 }
 
-void failure_agreement::tell_verdict(int peer, std::uint16_t epoch) {
+void failure_agreement::send_verdict(int peer, std::uint16_t epoch) {
     round_state& r = round(epoch);
-    r.told.insert(peer);
+    r.informed.insert(peer);
     std::uint64_t hash = 0;
     for (const testimony_of_failure& t : *r.final) hash = add_to_hash(hash, t);
     const auto all = static_cast<std::uint32_t>(r.final->size());
     for (const testimony_of_failure& t : *r.final)
-        say(peer, membership_kind::decided, {.epoch = epoch}, statement_of(t, all, hash));
-    if (all == 0) say(peer, membership_kind::decided, {.epoch = epoch}, statement{});
+        send_control(peer, membership_kind::decided, {.epoch = epoch}, statement_of(t, all, hash));
+    if (all == 0) send_control(peer, membership_kind::decided, {.epoch = epoch}, statement{});
 }
 
 void failure_agreement::next_round() {

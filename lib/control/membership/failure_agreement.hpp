@@ -136,7 +136,7 @@ public:
     const failed_ranks& known_failed() const noexcept { return weighed_.failed; }
     /// Begins the next round, in which all is known that was before.
     void next_round();
-    /// Whether a rank takes part in this round, as far as this one has heard.
+    /// Whether a rank takes part in this round, as far as this rank knows.
     bool has_come(int rank) const {
         const auto state = rounds_.find(epoch_);
         return state != rounds_.end() && state->second.come.contains(rank);
@@ -148,24 +148,24 @@ private:
     using testimonies = std::set<testimony_of_failure>;
     struct step_bits {
         std::uint64_t come = 0;  // steps that have been said to this rank
-        int said = 0;            // and by it
+        int sent = 0;            // steps that this rank has sent
     };
     struct round_state {
-        explicit round_state(int ranks) : come(ranks), said_come(ranks) {}
+        explicit round_state(int ranks) : come(ranks), sent_come(ranks) {}
 
         rank_set come;                                // ranks that take part
         std::map<std::uint64_t, step_bits> steps;     // by hash of what is known
         std::map<std::uint64_t, testimonies> coming;  // verdicts, by hash
         std::optional<std::uint64_t> decided;         // hash of the one that is complete
         std::optional<testimonies> final;             // the verdict
-        std::set<int> told;                           // ranks that have been told it
+        std::set<int> informed;                       // ranks that have been told it
         std::optional<clock::time_point> began;       // this rank has spoken
-        rank_set said_come;                           // to said_to, but for greetings
-        std::vector<int> said_to;
+        rank_set sent_come;                           // to sent_to, but for greetings
+        std::vector<int> sent_to;
         clock::time_point next_said;
     };
     struct contact {
-        std::size_t told = 0;  // facts
+        std::size_t sent = 0;  // facts
         bool greeted = false;  // in this round
     };
 
@@ -173,15 +173,15 @@ private:
     void weigh();
     std::vector<int> contacts();
     void speak(bool all_come);
-    void say_steps();
-    void say_who_has_come(const std::vector<int>& whom);
+    void send_steps();
+    void send_arrivals(const std::vector<int>& whom);
     bool is_agreed(bool all_come);
     void decide(const testimonies& final) {
         verdict_ = judge(final, lines_);
         now().final = final;
-        for (const int peer : contacts()) tell_verdict(peer, epoch_);
+        for (const int peer : contacts()) send_verdict(peer, epoch_);
     }
-    void tell_verdict(int peer, std::uint16_t epoch);
+    void send_verdict(int peer, std::uint16_t epoch);
     round_state& round(std::uint16_t epoch) { return rounds_.try_emplace(epoch, net_.size()).first->second; }
     round_state& now() { return round(epoch_); }
 

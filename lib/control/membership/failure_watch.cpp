@@ -15,7 +15,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds short_wait(2);  // shorter ones are usual
 constexpr milliseconds between_looks(5);
 constexpr milliseconds while_ranks_agree(1);
-// Parts of the timeout: until others are heard, and until it is clear why a connection was lost.
+// Parts of the timeout: until other ranks are heard from, and until it is clear why a connection was lost.
 constexpr double for_answers = 0.25, for_better_evidence = 0.25;
 
 std::vector<int> lines_of(endpoint& net) {
@@ -85,7 +85,7 @@ std::vector<failed_rank> failure_watch::callers_failed() const {
     return failed;
 }
 
-void failure_watch::tell_network() const {
+void failure_watch::report_failures() const {
     std::vector<int> failed, dead;
     for (const auto& [rank, by] : agreement_.verdict()) {
         failed.push_back(net_.ranks().members()[at(rank)]);

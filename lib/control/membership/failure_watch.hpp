@@ -52,10 +52,10 @@ public:
     /// The ranks of the verdict, by ascending rank, in the caller's numbering.
     std::vector<failed_rank> callers_failed() const;
     /// Says so to the network.
-    void tell_network() const;
+    void report_failures() const;
     /// Tells the network, and throws. @param waits what this rank is waiting for   @throws rank_failed_error
     [[noreturn]] void raise(std::vector<std::string> waits) const {
-        tell_network();
+        report_failures();
         throw rank_failed_error(callers_failed(), std::move(waits));
     }
 

@@ -61,7 +61,7 @@ void point_to_point::dispatch(std::uint64_t number) {
     description d{.message = number, .bytes = o.what.bytes, .type = static_cast<std::uint64_t>(o.what.type)};
     if (how == kind::inlined && d.bytes > 0) std::memcpy(d.payload.data(), o.from, d.bytes);
     if (self) return keep_for_self(o, how, d);
-    say(o.what.rank, how, {.number = static_cast<std::uint32_t>(o.what.tag)}, d);
+    send_control(o.what.rank, how, {.number = static_cast<std::uint32_t>(o.what.tag)}, d);
     if (how != kind::eager) return;
     std::vector<std::byte>& copy = slots_.copy_of(slot);
     copy.assign(o.from, o.from + o.what.bytes);
@@ -80,11 +80,11 @@ void point_to_point::keep_for_self(const operation& o, kind how, const descripti
 
 void point_to_point::receive(int from, const control_frame& f) {
     const auto what = static_cast<kind>(f.kind);
-    const auto said = f.get<description>();
-    if (what == kind::grant) return void(granted_.emplace_back(said.message, f.number));
-    if (what == kind::refusal) return end(said.message);
+    const auto header = f.get<description>();
+    if (what == kind::grant) return void(granted_.emplace_back(header.message, f.number));
+    if (what == kind::refusal) return end(header.message);
     if (what == kind::credit) return void(peers_[from].credits += static_cast<int>(f.number));
-    auto e = std::make_shared<envelope>(envelope{from, static_cast<int>(f.number), what, said});
+    auto e = std::make_shared<envelope>(envelope{from, static_cast<int>(f.number), what, header});
     if (what == kind::eager) peers_[from].eager.push_back(e);
     arrived(std::move(e));
 }
@@ -105,10 +105,10 @@ std::string point_to_point::objection(const operation& receive, const envelope& 
     const auto text = [&](std::size_t bytes, element_type type) {
         return fmt::format("{} {}", bytes / size_of(type), to_string(type));
     };
-    const auto type = static_cast<element_type>(e.said.type);
-    if (type == receive.what.type && e.said.bytes <= receive.what.bytes) return {};
+    const auto type = static_cast<element_type>(e.header.type);
+    if (type == receive.what.type && e.header.bytes <= receive.what.bytes) return {};
     return fmt::format("recv: the message of rank {} with tag {} has {}, but the buffer {}; the message is lost",
-                       operations_.callers_rank(e.from), e.tag, text(e.said.bytes, type),
+                       operations_.callers_rank(e.from), e.tag, text(e.header.bytes, type),
                        type == receive.what.type ? fmt::format("has room for {}", receive.what.bytes / size_of(type))
                                                  : "is of " + text(receive.what.bytes, receive.what.type));
 }
@@ -117,8 +117,8 @@ std::string point_to_point::objection(const operation& receive, const envelope& 
 void point_to_point::deliver(std::uint64_t number, const std::shared_ptr<envelope>& e) {
     operation& o = operations_[number];
     o.source = e->from;
-    o.bytes = e->said.bytes;
-    o.sender = e->said.message;
+    o.bytes = e->header.bytes;
+    o.sender = e->header.message;
     const std::string wrong = objection(o, *e);
     if (!wrong.empty()) operations_.fail(number, wrong);
     const int from = e->from;
@@ -127,14 +127,14 @@ void point_to_point::deliver(std::uint64_t number, const std::shared_ptr<envelop
         else if (e->posted) e->receive = number;
         else post_eager(e, number);
     } else if (e->how == kind::inlined) {
-        if (wrong.empty() && e->said.bytes > 0) std::memcpy(o.to, e->said.payload.data(), e->said.bytes);
+        if (wrong.empty() && e->header.bytes > 0) std::memcpy(o.to, e->header.payload.data(), e->header.bytes);
         end(number);
     } else if (e->local != nullptr) {
-        if (wrong.empty() && e->said.bytes > 0) std::memcpy(o.to, e->local, e->said.bytes);
-        end(e->said.message);
+        if (wrong.empty() && e->header.bytes > 0) std::memcpy(o.to, e->local, e->header.bytes);
+        end(e->header.message);
         end(number);
     } else if (!wrong.empty()) {
-        tell(from, kind::refusal, e->said.message);
+        send_number(from, kind::refusal, e->header.message);
         end(number);
     } else {
         growing_.push_back(number);
@@ -150,7 +150,7 @@ void point_to_point::give_credit(int peer) {
         return;
     }
     if (++p.taken < window / 4) return;
-    tell(peer, kind::credit, 0, static_cast<std::uint64_t>(std::exchange(p.taken, 0)));
+    send_number(peer, kind::credit, 0, static_cast<std::uint64_t>(std::exchange(p.taken, 0)));
 }
 
 // Copied messages of one rank have one tag, so that they are received in the order sent: those in front of the one that
@@ -163,17 +163,17 @@ void point_to_point::post_eager(const std::shared_ptr<envelope>& e, std::uint64_
         next->posted = true;
         const bool direct = next == e && receive != 0 && !operations_.has_failed(receive);
         if (next == e) e->receive = receive;
-        if (!direct) next->copy.resize(next->said.bytes);
+        if (!direct) next->copy.resize(next->header.bytes);
         std::byte* to = direct ? operations_[receive].to : next->copy.data();
-        eager_waiting_.push_back({next->from, to, next->said.bytes, direct ? nullptr : next, receive});
+        eager_waiting_.push_back({next->from, to, next->header.bytes, direct ? nullptr : next, receive});
         moved_ = true;
         if (next == e) return;
     }
 }
 
 void point_to_point::take_copy(std::uint64_t number, envelope& e) noexcept {
-    if (!operations_.has_failed(number) && e.said.bytes > 0)
-        std::memcpy(operations_[number].to, e.copy.data(), e.said.bytes);
+    if (!operations_.has_failed(number) && e.header.bytes > 0)
+        std::memcpy(operations_[number].to, e.copy.data(), e.header.bytes);
     end(number);
 }
 
@@ -200,7 +200,7 @@ void point_to_point::grow(std::uint64_t number) {
         net_.recv(wire_slot(slot), o.source, piece_tag, o.to + begin, std::min(each, o.bytes - begin));
         ++more;
     }
-    if (more > 0) tell(o.source, kind::grant, o.sender, more);
+    if (more > 0) send_number(o.source, kind::grant, o.sender, more);
     if (o.posted == 0) growing_.push_back(number);  // no slot: as soon as there is one
     moved_ |= more > 0;
 }

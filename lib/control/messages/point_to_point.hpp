@@ -124,7 +124,7 @@ private:
     struct envelope {
         int from = 0, tag = 0;
         kind how = kind::inlined;
-        description said;
+        description header;
         const std::byte* local = nullptr;   // of this rank's own message by rendezvous
         std::vector<std::byte> copy = {};   // of an eager message that nobody has asked for when it is received
         bool posted = false, here = false;  // its copy
@@ -160,8 +160,8 @@ private:
         net_.expect_control(!operations_.empty());
         moved_ = true;
     }
-    void tell(int peer, kind what, std::uint64_t number, std::uint64_t count = 0) {
-        say(peer, what, {.number = static_cast<std::uint32_t>(count)}, description{.message = number});
+    void send_number(int peer, kind what, std::uint64_t number, std::uint64_t count = 0) {
+        send_control(peer, what, {.number = static_cast<std::uint32_t>(count)}, description{.message = number});
     }
 
     std::size_t piece_bytes(std::size_t bytes) const noexcept { return div_ceil(bytes, pieces_of(bytes)); }

@@ -24,7 +24,7 @@ void plan_changes::propose(std::string text) {
     const auto number = static_cast<std::uint16_t>(known - known_.begin());
     const std::size_t sent = known == known_.end() ? 0 : text.size();
     const auto missing = static_cast<std::uint32_t>(text.size() - sent);
-    for (int r = 1; r < net_.size(); ++r) say(r, plan_kind::offer, {number, missing});
+    for (int r = 1; r < net_.size(); ++r) send_control(r, plan_kind::offer, {number, missing});
     if (missing > 0) known_.push_back(text);
     sending_ = {std::move(text), sent};
     look();
@@ -33,10 +33,10 @@ void plan_changes::propose(std::string text) {
 void plan_changes::look() {
     auto& [text, sent] = sending_;
     if (text.empty() || ended_) return;
-    for (std::size_t said = 0; sent < text.size() && said < most_at_once; said += at(net_.size())) {
+    for (std::size_t queued = 0; sent < text.size() && queued < most_at_once; queued += at(net_.size())) {
         piece p{};
         sent += text.copy(p.data(), p.size(), sent);
-        for (int r = 1; r < net_.size(); ++r) say(r, plan_kind::piece, {}, p);
+        for (int r = 1; r < net_.size(); ++r) send_control(r, plan_kind::piece, {}, p);
     }
     if (sent < text.size()) return;
     coming_.text = std::exchange(text, {});
@@ -50,14 +50,14 @@ void plan_changes::take() {
     text_ = std::exchange(coming_.text, {});
     last_ = calls_.issued() + ahead;
     if (net_.rank() == 0) take_answer(0, calls_.issued());
-    else say(0, plan_kind::ready, {}, calls_.issued());
+    else send_control(0, plan_kind::ready, {}, calls_.issued());
 }
 
 void plan_changes::take_answer(int from, std::uint64_t issued) {
     answers_[from] = issued;
     if (answers_.size() < at(net_.size())) return;
     first_ = std::ranges::max_element(answers_, {}, [](const auto& a) { return a.second; })->second + ahead + 1;
-    for (int r = 1; r < net_.size(); ++r) say(r, plan_kind::first_call, {}, *first_);
+    for (int r = 1; r < net_.size(); ++r) send_control(r, plan_kind::first_call, {}, *first_);
     answers_.clear();
 }
 
@@ -84,13 +84,13 @@ void plan_changes::receive(int from, const control_frame& f) {
 }
 
 // Who has ended rank 0 counts, from then on, as one that has answered.
-void plan_changes::end(bool says) noexcept {
+void plan_changes::end(bool announces) noexcept {
     ended_ = true;
-    if (!says) return;
-    if (net_.rank() != 0) return say(0, plan_kind::ready, {}, calls_.issued());
+    if (!announces) return;
+    if (net_.rank() != 0) return send_control(0, plan_kind::ready, {}, calls_.issued());
     if (!last_ || first_) return;
     first_ = std::numeric_limits<std::uint64_t>::max();
-    for (int r = 1; r < net_.size(); ++r) say(r, plan_kind::first_call, {}, *first_);
+    for (int r = 1; r < net_.size(); ++r) send_control(r, plan_kind::first_call, {}, *first_);
 }
 
 bool plan_changes::may_begin() noexcept {

@@ -47,7 +47,7 @@ public:
     void add_waits(const std::vector<int>& callers_rank, waiting& all) const;
     /// The communicator ends: this rank begins no call any more, and reads no message of this service. @param says it
     /// to the others, who may wait for it before they make their last calls
-    void end(bool says) noexcept;
+    void end(bool announces) noexcept;
 
 private:
     using clock = std::chrono::steady_clock;

@@ -49,7 +49,7 @@ void wait_chain::look(std::chrono::duration<double> waited, int awaited) {
     const std::optional<int> next = reached();
     if (!next || !asked_.try_emplace(*next, clock::now()).second) return;
     open_.insert(*next);
-    say(*next, wait_kind::question);
+    send_control(*next, wait_kind::question);
 }
 
 std::optional<int> wait_chain::end() const {

@@ -45,7 +45,7 @@ private:
     void answer(int peer, wait_kind kind, int awaited) {
         const std::optional<int> far = reached();
         const int who = far && *far != peer ? *far : awaited;
-        say(peer, kind, {.number = static_cast<std::uint32_t>(who)});
+        send_control(peer, kind, {.number = static_cast<std::uint32_t>(who)});
     }
 
     std::chrono::duration<double> timeout_;

@@ -48,34 +48,34 @@ self this_process(const network_interface& on) {
     return s;
 }
 
-using farewell_flag = process_watch::farewell;
+using shutdown_flag = process_watch::shutdown_flag;
 
-farewell_flag* farewell_of(const std::optional<shared_region>& said, std::size_t position) noexcept {
-    return said ? reinterpret_cast<farewell_flag*>(said->parts[position]) : nullptr;
+shutdown_flag* flag_of(const std::optional<shared_region>& flags, std::size_t position) noexcept {
+    return flags ? reinterpret_cast<shutdown_flag*>(flags->parts[position]) : nullptr;
 }
 
 process_watch watch_node(const team& ranks, const std::vector<self>& all, const std::vector<int>& node,
-                         const std::optional<shared_region>& said, std::chrono::duration<double> stopped_for) {
+                         const std::optional<shared_region>& flags, std::chrono::duration<double> stopped_for) {
     std::vector<process_id> found;
-    std::vector<const farewell_flag*> farewells;
+    std::vector<const shutdown_flag*> others;
     const self& me = all[at(ranks.rank())];
     for (std::size_t i = 0; i < node.size(); ++i) {
         const self& other = all[at(node[i])];
         if (me.pid_namespace == 0 || other.pid == me.pid) continue;
         found.push_back({ranks.members()[at(node[i])], static_cast<pid_t>(other.pid), other.started});
-        farewells.push_back(farewell_of(said, i));
+        others.push_back(flag_of(flags, i));
     }
-    return {std::move(found), stopped_for, std::move(farewells)};
+    return {std::move(found), stopped_for, std::move(others)};
 }
 
 class job_watch final : public liveness {
 public:
     job_watch(const team& ranks, std::vector<self> all, process_watch node, std::unique_ptr<lifelines> lines,
-              std::optional<shared_region> said, farewell_flag* own)
+              std::optional<shared_region> flags, shutdown_flag* own)
         : members_(ranks.members()),
           all_(std::move(all)),
           me_(all_[at(ranks.rank())]),
-          said_(std::move(said)),
+          flags_(std::move(flags)),
           own_(own),
           node_(std::move(node)),
           lines_(std::move(lines)) {}
@@ -103,8 +103,8 @@ private:
     const std::vector<int> members_;  // ranks of the bootstrap
     const std::vector<self> all_;     // by place there
     const self& me_;
-    const std::optional<shared_region> said_;  // farewells
-    farewell_flag* const own_;
+    const std::optional<shared_region> flags_;  // shutdown flags of the ranks of this node
+    shutdown_flag* const own_;
     std::mutex watch_lock_;  // of all below
     process_watch node_;
     const std::unique_ptr<lifelines> lines_;
@@ -131,12 +131,12 @@ std::shared_ptr<liveness> watch_job(connection& by, std::chrono::duration<double
     const auto to_prove = failure_timeout * time_to_prove;
     const std::vector<int>& node = by_space[space_of(ranks.rank())];
     constexpr std::size_t line = 64;
-    std::optional<shared_region> said = by.memory ? by.memory->share(ranks, node, line) : std::nullopt;  // farewells
-    process_watch neighbours = watch_node(ranks, all, node, said, to_prove);
+    std::optional<shared_region> flags = by.memory ? by.memory->share(ranks, node, line) : std::nullopt;
+    process_watch neighbours = watch_node(ranks, all, node, flags, to_prove);
     std::unique_ptr<lifelines> lines;
     if (nodes.size() > 1) lines = std::make_unique<lifelines>(ranks, nodes, to_prove, on, ports);
-    farewell_flag* mine = farewell_of(said, at(position_of(ranks.rank(), node)));
-    return std::make_shared<job_watch>(ranks, std::move(all), std::move(neighbours), std::move(lines), std::move(said),
+    shutdown_flag* mine = flag_of(flags, at(position_of(ranks.rank(), node)));
+    return std::make_shared<job_watch>(ranks, std::move(all), std::move(neighbours), std::move(lines), std::move(flags),
                                        mine);
 }
 

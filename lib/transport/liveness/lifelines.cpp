@@ -79,7 +79,7 @@ bool send_all(const descriptor& fd, const void* data, std::size_t bytes) noexcep
     return ::send(fd.get(), data, bytes, MSG_NOSIGNAL) == static_cast<ssize_t>(bytes);
 }
 
-constexpr int pulses = 8;  // within the longest silence
+constexpr int heartbeats = 8;  // within the longest silence
 
 // Bytes that the other end's kernel has acknowledged; 0 before Linux 4.1, which does not count them.
 std::uint64_t acknowledged_on(int socket) noexcept {
@@ -172,7 +172,7 @@ void lifelines::answer(const descriptor& listener, const job_key& key, int me, i
             callers.erase(callers.begin() + static_cast<std::ptrdiff_t>(i));
             greeting hello;
             if (::recv(fd.get(), &hello, sizeof hello, 0) != sizeof hello || hello.key != key || hello.to != me ||
-                !send_all(fd, &welcome, 1))
+                !send_all(fd, &accepted, 1))
                 continue;
             add(hello.from, std::move(fd), true);
             --expected;
@@ -201,7 +201,7 @@ lifelines::~lifelines() {
     for (line& l : lines_) {
         if (l.failed) continue;
         read(l);  // a socket with bytes unread is reset, and what was sent may be lost
-        send_byte(l, farewell);
+        send_byte(l, shutdown);
     }
 }
 
@@ -244,12 +244,12 @@ bool lifelines::look(clock::time_point now, std::vector<sighting>& found) noexce
     if (::poll(polled_.data(), polled_.size(), 0) > 0)
         for (std::size_t i = 0; i < lines_.size(); ++i)
             if (polled_[i].revents != 0) read(lines_[i]);
-    const bool pulses_now = now >= next_pulse_;
-    if (pulses_now) next_pulse_ = now + std::chrono::duration_cast<clock::duration>(silence_ / pulses);
+    const bool beats_now = now >= next_heartbeat_;
+    if (beats_now) next_heartbeat_ = now + std::chrono::duration_cast<clock::duration>(silence_ / heartbeats);
     bool doubtful = false;
     for (line& l : lines_) {
         if (!l.failed && !l.left) look_for_answer(l, now);
-        if (!l.failed && !l.left && pulses_now) send_pulse(l, now);
+        if (!l.failed && !l.left && beats_now) send_heartbeat(l, now);
         if (const std::optional<evidence> by = shown_by(l, now)) found.push_back({l.rank, *by});
         doubtful = doubtful || is_in_doubt(l, now);
     }
@@ -261,33 +261,33 @@ std::optional<evidence> lifelines::shown_by(const line& l, clock::time_point now
     if (l.failed && l.left) return now - l.failed_at > silence_ ? evidence::process_left : evidence::has_left;
     if (l.failed) return l.sure ? std::optional(l.by) : std::nullopt;
     if (l.left) return {};
-    if (!l.pulses.missing_since() && l.asked && now - *l.asked > silence_) return evidence::silent;
-    if (l.pulses.last() && now - *l.pulses.last() < silence_ / 2) return evidence::acknowledged;
+    if (!l.heartbeats.missing_since() && l.asked && now - *l.asked > silence_) return evidence::silent;
+    if (l.heartbeats.last() && now - *l.heartbeats.last() < silence_ / 2) return evidence::acknowledged;
     return {};
 }
 
-// Two pulses and more are unanswered: soon it is clear why, or an answer comes.
+// Two heartbeats and more are unanswered: soon it is clear why, or an answer comes.
 bool lifelines::is_in_doubt(const line& l, clock::time_point now) const noexcept {
-    const auto for_long = [&](const auto& since) { return since && now - *since > 2.5 * silence_ / pulses; };
-    return !l.failed && !l.left && (for_long(l.pulses.missing_since()) || for_long(l.asked));
+    const auto for_long = [&](const auto& since) { return since && now - *since > 2.5 * silence_ / heartbeats; };
+    return !l.failed && !l.left && (for_long(l.heartbeats.missing_since()) || for_long(l.asked));
 }
 
-void lifelines::send_pulse(line& l, clock::time_point now) const noexcept {
+void lifelines::send_heartbeat(line& l, clock::time_point now) const noexcept {
     const std::uint64_t acknowledged = acknowledged_on(l.fd.get());
-    if (!send_byte(l, pulse)) {
+    if (!send_byte(l, heartbeat)) {
         if (errno != EAGAIN) fail(l, errno);
         return;
     }
-    l.pulses.sent(now, acknowledged);
+    l.heartbeats.sent(now, acknowledged);
     if (!l.asked && l.answers) l.asked = now;
 }
 
 // The kernel has what has not been acknowledged. Its own timeouts are longer, and differ from line to line.
 void lifelines::look_for_answer(line& l, clock::time_point now) const noexcept {
     int outstanding = 0;
-    if (!l.pulses.missing_since() || ::ioctl(l.fd.get(), SIOCOUTQ, &outstanding) != 0) return;
-    l.pulses.look(now, outstanding, acknowledged_on(l.fd.get()));
-    if (l.pulses.missing_since() && now - *l.pulses.missing_since() > silence_) {
+    if (!l.heartbeats.missing_since() || ::ioctl(l.fd.get(), SIOCOUTQ, &outstanding) != 0) return;
+    l.heartbeats.look(now, outstanding, acknowledged_on(l.fd.get()));
+    if (l.heartbeats.missing_since() && now - *l.heartbeats.missing_since() > silence_) {
         l.failed = true;
         l.by = evidence::unacknowledged;
     }
@@ -301,29 +301,29 @@ void lifelines::read(line& l) noexcept {
         if (got < 0 && errno == EINTR) continue;
         if (got < 0 && errno == EAGAIN) return;
         if (got <= 0) return fail(l, got == 0 ? 0 : errno);
-        for (const char c : std::span(bytes).first(static_cast<std::size_t>(got))) hear(l, c);
+        for (const char c : std::span(bytes).first(static_cast<std::size_t>(got))) receive(l, c);
     }
 }
 
-void lifelines::hear(line& l, char byte) noexcept {
+void lifelines::receive(line& l, char byte) noexcept {
     switch (byte) {
-        case welcome: l.sure = true; break;
+        case accepted: l.sure = true; break;
         case answers: l.answers = true; break;
-        case pulse: send_byte(l, reply); break;
+        case heartbeat: send_byte(l, reply); break;
         case reply: l.asked.reset(); break;
-        case farewell: l.left = true; break;
+        case shutdown: l.left = true; break;
         default: break;
     }
 }
 
-// The kernel says only once why. What came before, such as a farewell, can still be read.
+// The kernel reports an error once. Bytes that came before, such as a shutdown message, can still be read.
 void lifelines::fail(line& l, int code) noexcept {
     const bool closed = code == 0 || code == ECONNRESET || code == EPIPE;
     l.by = closed ? evidence::connection_closed : evidence::unacknowledged;
     std::array<char, 256> bytes{};
     for (ssize_t got = 1; got > 0;) {
         got = ::recv(l.fd.get(), bytes.data(), bytes.size(), 0);
-        for (ssize_t i = 0; i < got; ++i) l.left = l.left || bytes[at(static_cast<int>(i))] == farewell;
+        for (ssize_t i = 0; i < got; ++i) l.left = l.left || bytes[at(static_cast<int>(i))] == shutdown;
     }
     l.failed = true;
     l.failed_at = clock::now();

@@ -89,8 +89,8 @@ private:
         bool sure = false;     // the other end is the rank that it should be
         bool left = false;     // it goes on without this connection
         bool answers = false;  // there is a thread that does
-        acknowledgement pulses{};
-        std::optional<clock::time_point> asked{};  // the first pulse since the last reply
+        acknowledgement heartbeats{};
+        std::optional<clock::time_point> asked{};  // the first heartbeat since the last reply
         bool failed = false;
         clock::time_point failed_at{};
         evidence by = evidence::unacknowledged;  // of its failure
@@ -103,7 +103,7 @@ private:
     struct place;
 
     // The bytes that travel: from who has been called, and who answers; while somebody waits; and at the end.
-    static constexpr char welcome = 'w', answers = 'a', pulse = 'p', reply = 'r', farewell = 'f';
+    static constexpr char accepted = 'w', answers = 'a', heartbeat = 'p', reply = 'r', shutdown = 'f';
 
     std::uint32_t call(const team& ranks, const std::vector<place>& places, const std::vector<int>& targets);
     void answer(const descriptor& listener, const job_key& key, int me, int expected);
@@ -119,8 +119,8 @@ private:
     bool is_in_doubt(const line& l, clock::time_point now) const noexcept;
     static bool send_byte(const line& l, char byte) noexcept;
     static void read(line& l) noexcept;
-    static void hear(line& l, char byte) noexcept;
-    void send_pulse(line& l, clock::time_point now) const noexcept;
+    static void receive(line& l, char byte) noexcept;
+    void send_heartbeat(line& l, clock::time_point now) const noexcept;
     void look_for_answer(line& l, clock::time_point now) const noexcept;
     static void fail(line& l, int code) noexcept;
 
@@ -130,7 +130,7 @@ private:
     std::mutex lines_lock_;    // of all below, once there is a thread
     std::vector<line> lines_;
     std::vector<pollfd> polled_;  // by line
-    clock::time_point next_pulse_{};
+    clock::time_point next_heartbeat_{};
     descriptor ends_answers_;
     std::future<void> answerer_;
 };

@@ -50,12 +50,12 @@ bool is_ending(pid_t pid) noexcept {
 }
 
 process_watch::process_watch(std::vector<process_id> peers, std::chrono::duration<double> stopped_for,
-                             std::vector<const farewell*> farewells)
+                             std::vector<const shutdown_flag*> flags)
     : stopped_for_(stopped_for) {
-    farewells.resize(peers.size());
+    flags.resize(peers.size());
     for (std::size_t i = 0; i < peers.size(); ++i) {
         const process_id& id = peers[i];
-        peer p{.id = id, .fd = {}, .left = farewells[i], .stopped_since = {}};
+        peer p{.id = id, .fd = {}, .left = flags[i], .stopped_since = {}};
 #ifdef SYS_pidfd_open
         p.fd = descriptor(static_cast<int>(::syscall(SYS_pidfd_open, id.pid, 0)));  // closed on exec
 #endif
@@ -82,7 +82,7 @@ bool process_watch::look(clock::time_point now, std::vector<sighting>& found) no
     return doubtful;
 }
 
-// Who has said farewell may end.
+// A process that has set its shutdown flag may end.
 std::optional<evidence> process_watch::shown_by(const peer& p, clock::time_point now) const noexcept {
     const auto for_long = [&](const auto& since) { return since && now - *since >= stopped_for_; };
     if (p.ended_at && p.left != nullptr && p.left->load(std::memory_order_acquire) == 0) return evidence::process_ended;

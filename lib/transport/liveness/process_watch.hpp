@@ -41,12 +41,12 @@ class process_watch {
 public:
     using clock = std::chrono::steady_clock;
     /// Which a process sets in shared memory when it needs the others no more: it may end then.
-    using farewell = std::atomic<std::uint32_t>;
+    using shutdown_flag = std::atomic<std::uint32_t>;
 
     /// @param stopped_for how long a process must be stopped to be found
-    /// @param farewells by peer, and valid as long as this; null, or none at all: as long must a process have ended
+    /// @param flags by peer, and valid as long as this; null, or none at all: as long must a process have ended
     process_watch(std::vector<process_id> peers, std::chrono::duration<double> stopped_for,
-                  std::vector<const farewell*> farewells = {});
+                  std::vector<const shutdown_flag*> flags = {});
 
     /// liveness::look
     bool look(clock::time_point now, std::vector<sighting>& found) noexcept;
@@ -55,7 +55,7 @@ private:
     struct peer {
         process_id id;
         descriptor fd;  // none where the kernel grants none
-        const farewell* left = nullptr;
+        const shutdown_flag* left = nullptr;
         bool visible = false;                            // in /proc
         std::optional<clock::time_point> ended_at{};     // when that was seen
         std::optional<clock::time_point> stopped_since;  // seen so whenever looked at, without having run

@@ -160,7 +160,7 @@ void ucx_messages::progress() noexcept {
     if (ucp_worker_progress(worker_) == 0) sched_yield();
     while (arrived_ && !closed_) {
         arrived_ = false;
-        hear();
+        receive_control();
         listen();
     }
     if (!controls_.empty()) post_controls();

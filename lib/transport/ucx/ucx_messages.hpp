@@ -37,7 +37,7 @@ public:
     void recv(int slot, int peer, int tag, void* to, std::size_t bytes) noexcept override;
     std::span<const int> poll() noexcept override;
     void send_control(int peer, const control_message& m) noexcept override {
-        if (!fault() && open(peer)) say(peer, kind::message, m.words);
+        if (!fault() && open(peer)) send_control(peer, kind::message, m.words);
     }
     std::optional<control_message> take_control() noexcept override;
     bool abandon() noexcept override;
@@ -49,7 +49,7 @@ public:
 
 private:
     using words = std::array<std::uint64_t, 5>;
-    enum class kind : std::uint32_t { none, message, hello, bye };
+    enum class kind : std::uint32_t { none, message, hello, shutdown };
     struct control {
         kind what = kind::none;
         std::uint32_t from = 0;
@@ -80,7 +80,7 @@ private:
     // Hellos, byes and control messages on their way: a peer need not expect them.
     struct sent_control {
         int peer;
-        control said;
+        control message;
         void* request = nullptr;
         bool posted = false;
     };
@@ -98,10 +98,10 @@ private:
     void post_send(int peer, const waiting_send& m) noexcept;
     void sent(slot_state& s, ucs_status_t status) noexcept;
     void received(slot_state& s, ucs_status_t status) noexcept;
-    void say(int peer, kind what, const words& payload) noexcept;
+    void send_control(int peer, kind what, const words& payload) noexcept;
     void post_controls() noexcept;
     void listen() noexcept;
-    void hear() noexcept;
+    void receive_control() noexcept;
     void progress() noexcept;
     void look_for_broken() noexcept;
     bool flushed() noexcept;
@@ -132,7 +132,7 @@ private:
     std::uint64_t accepted_ = 0;        // messages and controls
     std::uint64_t flushing_ = 0;        // how many of these the flush in flight covers
     void* flush_ = nullptr;
-    control heard_;  // what arrives, by this request
+    control incoming_;  // what arrives, by this request
     void* listening_ = nullptr;
     bool arrived_ = false;
     std::deque<sent_control> controls_;

@@ -40,15 +40,15 @@ bool ucx_messages::open(int peer) noexcept {
         lose_peer("ucp_ep_create", status, peer);
         return false;
     }
-    say(peer, kind::hello, {key_[0], key_[1], static_cast<std::uint64_t>(peer)});
+    send_control(peer, kind::hello, {key_[0], key_[1], static_cast<std::uint64_t>(peer)});
     return true;
 }
 
 void ucx_messages::listen() noexcept {
-    heard_ = {};
+    incoming_ = {};
     ucp_request_param_t param = with_callback(this);
     param.cb.recv = &on_control;
-    void* request = ucp_tag_recv_nbx(worker_, &heard_, sizeof heard_, control_tag, ~ucp_tag_t{0}, &param);
+    void* request = ucp_tag_recv_nbx(worker_, &incoming_, sizeof incoming_, control_tag, ~ucp_tag_t{0}, &param);
     if (UCS_PTR_IS_ERR(request)) return latch("ucp_tag_recv_nbx", UCS_PTR_STATUS(request));
     if (request == nullptr) arrived_ = true;
     else listening_ = request;
@@ -58,28 +58,28 @@ void ucx_messages::on_control(void* request, ucs_status_t status, const ucp_tag_
     auto& m = *static_cast<ucx_messages*>(self);
     m.listening_ = nullptr;
     m.arrived_ = !m.closed_;
-    if (status != UCS_OK) m.heard_ = {};  // too long for one of these: nobody's
+    if (status != UCS_OK) m.incoming_ = {};  // too long for one of these: nobody's
     ucp_request_free(request);
 }
 
 // Whoever does not show the key is no peer: what it says has no effect, and it gets no answer.
-void ucx_messages::hear() noexcept {
-    if (heard_.from >= peers_.size()) return;
-    peer_state& p = peers_[heard_.from];
-    const int peer = static_cast<int>(heard_.from);
-    const words& w = heard_.payload;
-    if (heard_.what == kind::hello) {
+void ucx_messages::receive_control() noexcept {
+    if (incoming_.from >= peers_.size()) return;
+    peer_state& p = peers_[incoming_.from];
+    const int peer = static_cast<int>(incoming_.from);
+    const words& w = incoming_.payload;
+    if (incoming_.what == kind::hello) {
         if (w[0] != key_[0] || w[1] != key_[1] || w[2] != static_cast<std::uint64_t>(rank_)) return;
         if (p.accepted || !open(peer)) return;
         p.accepted = true;
         for (const waiting_send& m : std::exchange(p.waiting, {})) post_send(peer, m);
     }
     if (!p.accepted) return;
-    if (heard_.what == kind::message) or_fail([&] { control_.push_back({peer, w}); });
-    if (heard_.what == kind::bye) p.left = true;
+    if (incoming_.what == kind::message) or_fail([&] { control_.push_back({peer, w}); });
+    if (incoming_.what == kind::shutdown) p.left = true;
 }
 
-void ucx_messages::say(int peer, kind what, const words& payload) noexcept {
+void ucx_messages::send_control(int peer, kind what, const words& payload) noexcept {
     or_fail([&] { controls_.push_back({peer, {what, static_cast<std::uint32_t>(rank_), payload}}); });
     post_controls();
 }
@@ -87,11 +87,11 @@ void ucx_messages::say(int peer, kind what, const words& payload) noexcept {
 void ucx_messages::post_controls() noexcept {
     for (sent_control& c : controls_) {
         peer_state& p = peers_[at(c.peer)];
-        if (c.posted || (c.said.what != kind::hello && !p.accepted && p.error == UCS_OK)) continue;
+        if (c.posted || (c.message.what != kind::hello && !p.accepted && p.error == UCS_OK)) continue;
         c.posted = true;
         if (p.ep == nullptr || p.error != UCS_OK) continue;  // it is gone
         const ucp_request_param_t none{};
-        void* request = ucp_tag_send_nbx(p.ep, &c.said, sizeof c.said, control_tag, &none);
+        void* request = ucp_tag_send_nbx(p.ep, &c.message, sizeof c.message, control_tag, &none);
         if (UCS_PTR_IS_PTR(request)) c.request = request;
     }
     for (; !controls_.empty() && controls_.front().posted && over(controls_.front().request); controls_.pop_front())
@@ -141,7 +141,7 @@ ucx_messages::~ucx_messages() {
     if (fault() || std::any_of(slots_.begin(), slots_.end(), [](const slot_state& s) { return s.busy; })) abandon();
     if (!closed_) {
         for (std::size_t r = 0; r < peers_.size(); ++r)
-            if (peers_[r].accepted && !peers_[r].left) say(static_cast<int>(r), kind::bye, {});
+            if (peers_[r].accepted && !peers_[r].left) send_control(static_cast<int>(r), kind::shutdown, {});
         wait([&] { return settled(); });
         close();
     }

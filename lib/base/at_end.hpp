@@ -4,7 +4,7 @@
 
 namespace terrace::detail {
 
-/// Does something at the end of a scope, also where it is left by an exception. The action must not throw.
+/// Runs an action at the end of a scope, also if an exception leaves the scope. The action must not throw.
 template <class Action>
 class [[nodiscard]] at_end {
 public:

@@ -6,7 +6,7 @@
 
 namespace terrace::detail {
 
-/// The collectives. Every row of collectives.def is one.
+/// The collectives, one for each row of collectives.def.
 enum class collective {
 #define TERRACE_COLLECTIVE(name, up, down, blocks, root, exchange, own, mpi, nccl) name,
 #include "base/collectives.def"
@@ -17,7 +17,7 @@ inline constexpr std::array all_collectives{
 #include "base/collectives.def"
 };
 
-/// Which of the caller's buffers something is true of.
+/// One of the caller's buffers, or neither.
 enum class side { neither, send, recv };
 
 /// A row of collectives.def.
@@ -30,19 +30,19 @@ struct collective_row {
     const char *mpi, *nccl;
 
     constexpr bool has_root() const noexcept { return root != side::neither; }
-    /// True if a rank gives its own block alone, of those that the longer buffer holds.
+    /// Returns true if a rank passes in only its own block.
     constexpr bool gives_own_block() const noexcept { return own == side::send; }
-    /// True if a rank gets its own block alone.
+    /// Returns true if a rank receives only its own block.
     constexpr bool gets_own_block() const noexcept { return own == side::recv; }
-    /// True if the rank passes nothing in, whose send buffer is then unused.
+    /// Returns true if the rank passes in nothing. Its send buffer is then unused.
     constexpr bool gives_nothing(bool is_root) const noexcept { return root == side::send && !is_root; }
-    /// True if the rank gets nothing, whose receive buffer is then unused.
+    /// Returns true if the rank receives nothing. Its receive buffer is then unused.
     constexpr bool gets_nothing(bool is_root) const noexcept { return root == side::recv && !is_root; }
-    /// Returns how many blocks a rank passes in; a vector is one.
+    /// Returns the number of blocks that a rank passes in; a vector counts as one.
     constexpr int blocks_given(bool is_root, int ranks) const noexcept {
         return gives_nothing(is_root) ? 0 : blocks && !gives_own_block() ? ranks : 1;
     }
-    /// Returns how many it gets.
+    /// Returns the number of blocks that a rank receives.
     constexpr int blocks_got(bool is_root, int ranks) const noexcept {
         return gets_nothing(is_root) ? 0 : blocks && !gets_own_block() ? ranks : 1;
     }

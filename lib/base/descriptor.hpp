@@ -8,7 +8,7 @@
 
 namespace terrace::detail {
 
-/// A file descriptor that is closed at the end; -1: none.
+/// A file descriptor that the destructor closes; -1: none.
 class descriptor {
 public:
     descriptor() = default;
@@ -20,8 +20,8 @@ public:
     }
     ~descriptor() { close(); }
 
-    /// Returns false, and sets errno, if what has been written may be lost. Where a signal interrupts close(2), the
-    /// descriptor is closed, too.
+    /// Closes the descriptor, if any. Returns false and sets errno if written data may be lost. The descriptor is also
+    /// closed if a signal interrupts close(2).
     bool close() noexcept { return fd_ < 0 || ::close(std::exchange(fd_, -1)) == 0 || errno == EINTR; }
     int get() const noexcept { return fd_; }
     explicit operator bool() const noexcept { return fd_ >= 0; }
@@ -30,15 +30,15 @@ private:
     int fd_ = -1;
 };
 
-/// Makes a system call again each time that a signal interrupts it.
-/// @param call returns -1 and sets errno where it fails   @returns what the last one returns
+/// Repeats a system call until no signal interrupts it.
+/// @param call returns -1 and sets errno on failure   @returns the result of the last call
 template <class Call>
 auto uninterrupted(const Call& call) {
     while (true)
         if (const auto result = call(); result != -1 || errno != EINTR) return result;
 }
 
-/// Writes all of a text where the file's position is. Returns false, and sets errno, if that is impossible.
+/// Writes a whole text at the file's position. Returns false and sets errno on failure.
 inline bool write_whole(int file, std::string_view text) noexcept {
     while (!text.empty()) {
         const ssize_t written = uninterrupted([&] { return ::write(file, text.data(), text.size()); });

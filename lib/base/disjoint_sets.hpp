@@ -7,7 +7,7 @@
 
 namespace terrace::detail {
 
-/// Sets of the numbers 0 ... n - 1 that merge (union-find). The least member stands for each.
+/// Disjoint sets of the numbers 0 ... n - 1 (union-find). The smallest member represents its set.
 class disjoint_sets {
 public:
     explicit disjoint_sets(int n) : up_(numbers_below(n)) {}

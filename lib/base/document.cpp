@@ -24,7 +24,7 @@ namespace terrace::detail {
 
 namespace {
 
-// Returns what to do about an error of yaml-cpp's, whose message only says what is wrong.
+// Returns advice on an error of yaml-cpp, whose message only describes the error.
 std::string_view advice_on(std::string_view message) {
     struct row {
         std::string_view part, advice;
@@ -44,8 +44,8 @@ std::string_view advice_on(std::string_view message) {
     return "this is not YAML; look for missing quotes, brackets and spaces here";
 }
 
-// True if this line of `text`, counted from 0, holds a list of hosts as Slurm writes it, without quotes: YAML ends a
-// value in a list or map at '['.
+// Returns true if this line of `text`, counted from 0, has a host list in the format of Slurm without quotes: YAML ends
+// a value in a list or map at '['.
 bool has_bare_host_list(std::string_view text, int line) {
     for (; line > 0 && !text.empty(); --line) text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
     text = text.substr(0, text.find('\n'));
@@ -57,7 +57,7 @@ bool has_bare_host_list(std::string_view text, int line) {
 }
 
 constexpr std::size_t max_depth = 64;
-constexpr std::size_t max_values = 500'000;  // of which the worst take 150 MiB and 1.2 s
+constexpr std::size_t max_values = 500'000;  // the worst case uses 150 MiB and 1.2 s
 
 struct place {
     int line = 0;
@@ -66,8 +66,8 @@ struct place {
 
 place place_of(const YAML::Mark& mark) { return mark.is_null() ? place{} : place{mark.line + 1, mark.column + 1}; }
 
-// yaml-cpp holds all tokens of a line at once where the line begins with a flow list, at some 200 bytes each. Tokens
-// are parted by indicators, so that counting these bounds its memory.
+// If a line begins with a flow list, yaml-cpp holds all tokens of the line at once, at some 200 bytes each. Tokens are
+// separated by indicators, so a limit on indicators bounds the memory.
 void check_indicators(std::string_view text, const std::string& file) {
     constexpr std::string_view indicators = "[]{},:?\"'&*!";
     const auto is_indicator = [&](char c) { return indicators.find(c) != indicators.npos; };
@@ -110,8 +110,8 @@ struct document::value {
     }
 };
 
-// Builds the document from yaml-cpp's events rather than from its tree: only so are duplicate keys seen, and does an
-// excess of depth or values stop the parser instead of its stack or the machine.
+// Builds the document from yaml-cpp's events, since its tree hides duplicate keys. An excess of depth or values then
+// stops the parser before the stack or the memory is exhausted.
 struct document_builder final : YAML::EventHandler {
     using value = document::value;
     using kind = document::kind;
@@ -177,7 +177,7 @@ private:
     }
 
     std::shared_ptr<value> make(kind what, const YAML::Mark& mark, const std::string& tag) {
-        // yaml-cpp gives "?" to what has no tag, "!" to a quoted scalar.
+        // yaml-cpp uses "?" for a value without a tag, and "!" for a quoted scalar.
         if (!tag.empty() && tag != "?" && tag != "!") fail(mark, fmt::format("tags ({}) are not read; remove it", tag));
         if (++values > max_values) fail(mark, fmt::format("more than {} values", max_values));
         auto v = std::make_shared<value>();

@@ -16,8 +16,8 @@
 
 namespace terrace::detail {
 
-/// A value in a YAML file that knows where it stands. Reading is strict: what is missing, of another kind, unknown or
-/// there twice throws input_error with file, line and column. Copies share one document.
+/// A value in a YAML file, with its position. Reading is strict: missing values, values of another kind, and unknown or
+/// duplicate keys throw input_error with file, line and column. Copies share one document.
 class document {
 public:
     enum class kind { scalar, sequence, map };
@@ -37,27 +37,27 @@ public:
     bool is_sequence() const noexcept { return what() == kind::sequence; }
     bool is_map() const noexcept { return what() == kind::map; }
 
-    /// Scalars. `low` and `high` are inclusive.
+    /// For scalars; other values throw input_error. `low` and `high` are inclusive.
     const std::string& text() const;
     std::int64_t integer(std::int64_t low, std::int64_t high) const;
     double bandwidth() const;  ///< [B/s]
     double duration() const;   ///< [s]
     std::int64_t bytes() const;
 
-    /// Sequences (throws if it is none).
+    /// For sequences; other values throw input_error.
     std::vector<document> items() const;
 
-    /// Maps (throw if it is none).
+    /// For maps; other values throw input_error.
     bool has(std::string_view key) const;
     document at(std::string_view key) const;
     std::vector<std::pair<std::string, document>> entries() const;
-    /// Throws at the first key that is not among `known`, naming them.
+    /// Throws input_error at the first key that is not in `known`. The message lists the known keys.
     void allow_only(std::span<const std::string_view> known) const;
     void allow_only(std::initializer_list<std::string_view> known) const {
         allow_only(std::span<const std::string_view>(known.begin(), known.size()));
     }
 
-    /// Throws input_error at this value's place.
+    /// Throws input_error at this value's position.
     [[noreturn]] void fail(const std::string& message) const;
     const std::string& file() const noexcept;
     int line() const noexcept;
@@ -70,8 +70,8 @@ private:
     std::shared_ptr<const value> value_;
 };
 
-/// The version of a file's format must be one this Terrace reads: 1 to `newest`. @throws input_error, which says of a
-/// newer one to do as `advice` says
+/// Checks the version of a file's format, which must be 1 to `newest`.
+/// @throws input_error otherwise; for a newer version the message ends with `advice`
 void expect_format(const document& number, int newest, std::string_view advice);
 
 }  // namespace terrace::detail

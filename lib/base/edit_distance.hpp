@@ -12,7 +12,7 @@
 
 namespace terrace::detail {
 
-/// Insertions, deletions and replacements that make one text of the other, at least (Levenshtein).
+/// Returns the smallest number of insertions, deletions and replacements between two texts (Levenshtein).
 inline std::size_t edit_distance(std::string_view a, std::string_view b) {
     std::vector<std::size_t> row(b.size() + 1);
     std::iota(row.begin(), row.end(), std::size_t{0});
@@ -27,8 +27,8 @@ inline std::size_t edit_distance(std::string_view a, std::string_view b) {
     return row.back();
 }
 
-/// Returns the name nearest to a mistyped word, whatever the case of letters, or an empty text if none is near: at most
-/// half of the word's letters may differ. Leading dashes of options do not count.
+/// Returns the name nearest to a mistyped word, whatever the case of letters, or an empty text if no name is near. At
+/// most half of the word's letters may differ. Leading dashes of options do not count.
 template <class Names>
 std::string_view nearest_name(std::string_view word, const Names& names) {
     const std::string typed = in_lower_case(std::string(word));

@@ -9,7 +9,7 @@
 
 #include <terrace/types.hpp>
 
-// The tables of element types and reductions (include/terrace/element_types.def, reduce_ops.def), for code.
+// Functions and traits of element types and reductions (include/terrace/element_types.def, reduce_ops.def).
 
 namespace terrace::detail {
 
@@ -36,7 +36,7 @@ constexpr decltype(auto) with_type(element_type type, Visit&& visit) {
     __builtin_unreachable();
 }
 
-/// The type that reductions of T compute in; T for types that are not in the table.
+/// Type in which reductions of T compute; T for types that are not in the table.
 template <class T>
 struct accumulator_of {
     using type = T;
@@ -50,7 +50,7 @@ struct accumulator_of {
 template <class T>
 using accumulator_t = typename accumulator_of<T>::type;
 
-/// True for types whose values are floating-point numbers, of whatever width.
+/// True for types whose values are floating-point numbers of any width.
 template <class T>
 inline constexpr bool is_float_element = std::is_floating_point_v<accumulator_t<T>>;
 constexpr bool is_float(element_type type) noexcept {
@@ -71,22 +71,22 @@ template <class T>
 struct parts_of<std::complex<T>> {
     using type = T;
 };
-/// The real numbers that a complex one consists of; T for all other types.
+/// Type of the real and the imaginary part of a complex number; T for all other types.
 template <class T>
 using part_t = typename parts_of<T>::type;
 
-/// True for floats of one part.
+/// Returns true for floating-point types that are not complex.
 constexpr bool is_real(element_type type) noexcept {
     return is_defined(reduce_op::premul_sum, type) && is_defined(reduce_op::min, type) &&
            !is_defined(reduce_op::band, type);
 }
 
-/// True for reductions whose bits depend on the order of the operations.
+/// Returns true for reductions whose bits depend on the order of the operations.
 constexpr bool rounds(element_type type, reduce_op op) noexcept {
     return is_defined(reduce_op::premul_sum, type) && op != reduce_op::min && op != reduce_op::max;
 }
 
-/// True for operations that NCCL has.
+/// Returns true for operations that NCCL has.
 constexpr bool nccl_has(reduce_op op) noexcept {
     constexpr std::string_view names[] = {
 #define TERRACE_REDUCE_OP(name, kinds, mpi, nccl) #nccl,
@@ -95,7 +95,7 @@ constexpr bool nccl_has(reduce_op op) noexcept {
     return names[static_cast<std::size_t>(op)] != "ncclNumOps";
 }
 
-/// True for types that NCCL has.
+/// Returns true for types that NCCL has.
 constexpr bool nccl_has(element_type type) noexcept {
     constexpr std::string_view names[] = {
 #define TERRACE_ELEMENT_TYPE(name, element, accumulator, mpi, nccl) #nccl,
@@ -104,21 +104,21 @@ constexpr bool nccl_has(element_type type) noexcept {
     return names[static_cast<std::size_t>(type)] != "ncclNumTypes";
 }
 
-/// What to say of an operation that is not defined for a type: "min is not defined for boolean, which has land, ...".
+/// Returns the error for an operation not defined for a type: "min is not defined for boolean, which has land, ...".
 std::string undefined_text(reduce_op op, element_type type);
 
 template <template <class...> class List, class Ignored, class... Elements>
 struct list_without_first {
     using type = List<Elements...>;
 };
-/// List<T...> of the C++ types of all element types.
+/// List<T...> with the C++ types of all element types.
 template <template <class...> class List>
 using list_of_elements = typename list_without_first<List, void
 #define TERRACE_ELEMENT_TYPE(name, element, accumulator, mpi, nccl) , element
 #include <terrace/element_types.def>
                                                      >::type;
 
-/// Bits of the fraction of a floating-point element type, without the leading 1.
+/// Returns the bits of the fraction of a floating-point element type, without the leading 1.
 template <class T>
 constexpr int fraction_bits() noexcept {
     using wide = accumulator_t<T>;
@@ -127,7 +127,7 @@ constexpr int fraction_bits() noexcept {
     return bits;
 }
 
-/// The largest power of two that a floating-point element type can represent.
+/// Returns the exponent of the largest power of two that a floating-point element type can represent.
 template <class T>
 constexpr int largest_exponent() noexcept {
     using wide = accumulator_t<T>;

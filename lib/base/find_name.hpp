@@ -8,7 +8,7 @@
 
 namespace terrace::detail {
 
-/// Returns the enumerator whose name stands at its place in the table; nothing for other texts.
+/// Returns the enumerator with a name. `names` has the order of the enumerators. Returns nothing for other texts.
 template <class Enum, std::size_t N>
 std::optional<Enum> find_name(const std::array<std::string_view, N>& names, std::string_view text) noexcept {
     const auto found = std::find(names.begin(), names.end(), text);

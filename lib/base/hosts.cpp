@@ -24,7 +24,7 @@ constexpr std::size_t max_digits = 9;
 constexpr std::size_t max_name = 255;
 constexpr std::size_t max_text = 16 << 20;
 
-// Returns the number that some digits are, at most max_digits of them.
+// Returns the value of at most max_digits digits.
 std::int64_t value_of(std::string_view digits) { return as_number<std::int64_t>(digits).value_or(0); }
 
 class expander {
@@ -53,7 +53,7 @@ private:
         ++at_;
     }
 
-    // A name with any number of ranges in it: every combination, the last range running fastest.
+    // Reads a name with any number of ranges. Adds every combination; the last range varies fastest.
     void one() {
         std::vector<std::string> names{""};
         const std::size_t start = at_;
@@ -78,7 +78,7 @@ private:
         return std::string(list_.substr(start, at_ - start));
     }
 
-    // "[0-3,7]"
+    // Reads ranges such as "[0-3,7]".
     std::vector<std::string> ranges() {
         std::vector<std::string> numbers;
         do {
@@ -113,7 +113,7 @@ private:
     std::vector<std::string> names_;
 };
 
-// A name around its last number.
+// A name, split around its last number.
 struct numbered {
     std::string_view before, digits, after;
 };
@@ -127,12 +127,12 @@ std::optional<numbered> parse(std::string_view name) {
     return numbered{name.substr(0, start), name.substr(start, end - start), name.substr(end)};
 }
 
-// Up to the first dot, unless it is an IPv4 address.
+// Returns the name up to its first dot; an IPv4 address as it is.
 std::string_view short_name(std::string_view host) {
     return host.find_first_not_of("0123456789.") == host.npos ? host : host.substr(0, host.find('.'));
 }
 
-// A few of them, so that a message stays one.
+// Returns a list of hosts that is short enough for a message.
 std::string some(std::span<const std::string> hosts) {
     const std::string all = fold_hosts(hosts);
     constexpr std::size_t most = 200;
@@ -142,7 +142,7 @@ std::string some(std::span<const std::string> hosts) {
 }  // namespace
 
 std::string host_name() {
-    std::array<char, 65> own{};  // Linux has no longer ones
+    std::array<char, 65> own{};  // the maximum on Linux, with the final 0
     if (::gethostname(own.data(), own.size() - 1) != 0) own = {};
     return own.data();
 }
@@ -156,7 +156,7 @@ std::string fold_hosts(std::span<const std::string> names) {
         const auto first = parse(names[i]);
         std::string ranges;
         std::size_t count = 0;
-        // Runs of numbers between the same texts.
+        // Collects runs of numbers between the same texts.
         for (; first && i < names.size(); ++i, ++count) {
             const auto start = parse(names[i]);
             if (!start || start->before != first->before || start->after != first->after) break;
@@ -164,7 +164,7 @@ std::string fold_hosts(std::span<const std::string> names) {
             for (; i + 1 < names.size(); ++i, ++count) {
                 const auto next = parse(names[i + 1]);
                 const std::string successor = fmt::format("{:0{}}", value_of(last.digits) + 1, last.digits.size());
-                // A range from 0 on has numbers of one digit, one from 00 on of two.
+                // A range with leading zeros is not extended to longer numbers: 00-99 and 100 stay apart.
                 const bool padded = start->digits.size() > 1 && start->digits.front() == '0';
                 if (!next || next->before != last.before || next->after != last.after || next->digits != successor ||
                     (padded && next->digits.size() != start->digits.size()))
@@ -190,7 +190,7 @@ host_index::host_index(std::span<const std::string> hosts, std::string owner)
 }
 
 std::size_t host_index::find(std::string_view name) const {
-    // Where two names agree, either this one is the short one or the host's is.
+    // If two names match, either this name or the name of the host is the short one.
     for (const std::string_view same : {name, short_name(name)})
         if (const auto found = by_name_.find(same); found != by_name_.end()) return found->second;
     std::vector<std::string> meant;

@@ -6,7 +6,7 @@ namespace terrace::detail {
 
 namespace {
 
-// The i-th of `parts` + 1 cuts. Dividing first keeps the product within 64 bits.
+// Returns cut i of `parts` + 1. Dividing first keeps the product within 64 bits.
 std::int64_t cut(range whole, int parts, int i, std::int64_t quantum) noexcept {
     if (i == 0) return whole.begin;
     if (i == parts) return whole.end;

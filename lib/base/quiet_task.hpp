@@ -12,8 +12,8 @@
 
 namespace terrace::detail {
 
-/// Blocks all signals in this thread for its lifetime. Threads that start meanwhile get none, since signals are the
-/// program's.
+/// Blocks all signals in this thread for its lifetime. Threads that start meanwhile receive no signals, since signals
+/// belong to the program.
 class [[nodiscard]] blocked_signals {
 public:
     blocked_signals() {
@@ -29,7 +29,7 @@ private:
     sigset_t before_;
 };
 
-/// Lets `handler` answer a signal from now on, unless the program has said what is to become of it.
+/// Installs `handler` for a signal, unless the program has changed the default handling of the signal.
 inline void answer_signal(int number, void (*handler)(int)) {
     struct sigaction now {};
     if (::sigaction(number, nullptr, &now) != 0 || now.sa_handler != SIG_DFL) return;
@@ -39,7 +39,7 @@ inline void answer_signal(int number, void (*handler)(int)) {
     ::sigaction(number, &ours, nullptr);
 }
 
-/// Starts a task in a thread of its own that gets no signals; where no thread can start, get() of the future runs it.
+/// Starts a task in its own thread, without signals; if no thread can start, get() of the future runs the task.
 /// @param task without arguments; copied
 template <class Task>
 auto start_quiet_task(const Task& task) {
@@ -51,8 +51,8 @@ auto start_quiet_task(const Task& task) {
     }
 }
 
-/// Calls work(i) for each i below n, begun in this order, in as many threads as there are cores.
-/// @throws what one of the calls throws, when all have ended
+/// Calls work(i) for each i below n in as many threads as there are cores. Calls begin in the order of i.
+/// @throws the exception of one of the calls, when all threads have ended
 template <class Work>
 void for_each_on_all_cores(std::size_t n, const Work& work) {
     std::atomic<std::size_t> next = 0;

@@ -12,7 +12,7 @@ namespace terrace::detail {
 
 namespace {
 
-// Bytes of the UTF-8 character that `text` begins with; 0 if it is none.
+// Returns the bytes of the UTF-8 character at the beginning of `text`; 0 if there is none.
 std::size_t utf8_length(std::string_view text) {
     const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
     if (byte(0) < 0x80) return 1;

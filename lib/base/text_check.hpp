@@ -5,10 +5,10 @@
 
 namespace terrace::detail {
 
-/// True for control characters that no text file has: all but tab and the ends of lines.
+/// Returns true for control characters that text files must not contain: all but tab and line ends.
 bool is_control(char c) noexcept;
 
-/// yaml-cpp replaces what is not UTF-8 and takes byte 4 for the end of the file, so neither may reach it.
+/// Checks a text before yaml-cpp, which replaces invalid UTF-8 and treats byte 4 as the end of the file.
 /// @throws input_error at the first byte of `text` that is not UTF-8 or is a control character
 void check_text(std::string_view text, const std::string& file);
 

@@ -29,7 +29,7 @@ namespace {
 }  // namespace
 
 std::string file_like(const std::filesystem::path& missing) {
-    constexpr int most_files = 1000;  // that are looked at
+    constexpr int most_files = 1000;  // compared at most
     const std::size_t most_letters = std::clamp<std::size_t>(missing.filename().native().size() / 6, 1, 2);
     const std::filesystem::path folder = missing.parent_path();
     std::error_code trouble;
@@ -80,9 +80,9 @@ std::string read_text(const std::filesystem::path& file, std::size_t max_bytes) 
 
 namespace {
 
-// Follows symbolic links to a file that need not be there yet.
+// Follows symbolic links to a file, which need not exist yet.
 std::filesystem::path end_of_links(const std::filesystem::path& file) {
-    constexpr int most = 40;  // as Linux has it
+    constexpr int most = 40;  // the limit of Linux
     std::filesystem::path end = file;
     for (int links = 0; std::filesystem::is_symlink(std::filesystem::symlink_status(end)); ++links) {
         errno = ELOOP;
@@ -92,8 +92,8 @@ std::filesystem::path end_of_links(const std::filesystem::path& file) {
     return end;
 }
 
-// A file that does not exist yet, in the directory of `target`, whose permissions it has if that exists; removed again
-// unless it was renamed onto the target.
+// A new file in the directory of `target`, with the permissions of the target if that exists. The destructor removes
+// the file unless it has become the target.
 class temporary_file {
 public:
     explicit temporary_file(const std::filesystem::path& target) : target_(target) {
@@ -108,7 +108,7 @@ public:
                 uninterrupted([&] { return ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode); }));
         } while (!file_ && errno == EEXIST);
         if (!file_) fail_with_errno(target_, "cannot be written");
-        if (std::filesystem::exists(old)) ::fchmod(file_.get(), mode);  // what the umask took
+        if (std::filesystem::exists(old)) ::fchmod(file_.get(), mode);  // permissions that the umask removed
     }
     temporary_file(const temporary_file&) = delete;
     temporary_file& operator=(const temporary_file&) = delete;
@@ -142,7 +142,7 @@ void write_atomically(const std::filesystem::path& file, std::string_view conten
             fail_with_errno(file, "cannot be written");
         return;
     }
-    // A symbolic link stays one: what it points to is replaced, or made.
+    // A symbolic link is kept; its target is replaced, or created.
     temporary_file(end_of_links(file)).move_to_target_with(content);
 }
 

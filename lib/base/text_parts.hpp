@@ -10,7 +10,7 @@
 
 namespace terrace::detail {
 
-/// A text without blanks and ends of lines before it, and without those behind it as well.
+/// Returns a text without leading blanks and line ends; trimmed() also removes trailing ones.
 constexpr std::string_view without_leading_blanks(std::string_view text) {
     text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
     return text;
@@ -19,7 +19,7 @@ constexpr std::string_view trimmed(std::string_view text) {
     return without_leading_blanks(text.substr(0, text.find_last_not_of(" \t\r\n") + 1));
 }
 
-/// The number that a text begins with; nothing if it begins with none. @param rest gets what is behind it
+/// Returns the number at the beginning of a text; nothing if there is none. @param rest receives the text behind it
 template <class Number>
 std::optional<Number> leading_number(std::string_view text, std::string_view* rest = nullptr) {
     Number n{};
@@ -29,14 +29,14 @@ std::optional<Number> leading_number(std::string_view text, std::string_view* re
     return n;
 }
 
-/// The number that a text is from its first to its last character; nothing if it is none.
+/// Returns the number that a whole text represents; nothing for other texts.
 template <class Number>
 std::optional<Number> as_number(std::string_view text) {
     const auto n = leading_number<Number>(text, &text);
     return text.empty() ? n : std::nullopt;
 }
 
-/// The parts of a text between separators: one more than there are of these.
+/// Returns the parts of a text between separators: one more than there are separators.
 inline std::vector<std::string_view> split_at(char separator, std::string_view text) {
     std::vector<std::string_view> parts;
     for (std::size_t end = 0; end != text.npos; text.remove_prefix(end == text.npos ? 0 : end + 1)) {
@@ -46,7 +46,7 @@ inline std::vector<std::string_view> split_at(char separator, std::string_view t
     return parts;
 }
 
-/// Calls `f(line, number)` for each line, from 1, without what ends it. Lines of Windows keep their '\r'.
+/// Calls `f(line, number)` for each line, without its line end. Numbers start at 1. Lines of Windows keep their '\r'.
 template <class F>
 void for_each_line(std::string_view text, const F& f) {
     for (int number = 1; !text.empty(); ++number) {

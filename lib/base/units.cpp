@@ -24,7 +24,7 @@ std::optional<number_and_unit> split(std::string_view text) {
     return number_and_unit{*number, unit};
 }
 
-// Takes the prefix off `unit` and returns its factor: K, M, G or T in either case, binary if an i follows.
+// Removes the prefix from `unit` and returns its factor: K, M, G or T in either case, binary if an i follows.
 double take_prefix(std::string_view& unit, bool binary = false) {
     constexpr std::string_view upper = "KMGT", lower = "kmgt";
     const std::size_t power = unit.empty() ? upper.npos : std::min(upper.find(unit[0]), lower.find(unit[0]));
@@ -71,7 +71,7 @@ std::optional<std::int64_t> parse_bytes(std::string_view text, bool binary_lette
 }
 
 std::string format_bandwidth(double exact) {
-    const double rate = split(fmt::format("{:.5e}", exact))->number;  // what the text says decides on the unit
+    const double rate = split(fmt::format("{:.5e}", exact))->number;  // the rounded rate decides on the unit
     const auto text = [&](double unit) { return fmt::format("{:.6g}", rate / unit); };
     std::string bytes = text(1) + " B/s", bits;
     std::size_t digits = text(1).size();
@@ -81,7 +81,7 @@ std::string format_bandwidth(double exact) {
         digits = text(unit).size();
         break;
     }
-    // Networks are sold by the bit: up to 100 Gbit/s that is used where it makes the shorter number.
+    // Networks are rated in bits: rates up to 100 Gbit/s are given in bits if the number is then shorter.
     for (const auto& [unit, name] : {std::pair{1.25e8, " Gbit/s"}, {1.25e5, " Mbit/s"}}) {
         if (rate < unit || rate > 12.5e9) continue;
         if (text(unit).size() < digits) bits = text(unit) + name;

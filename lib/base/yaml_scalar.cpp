@@ -11,7 +11,7 @@ namespace terrace::detail {
 
 namespace {
 
-// True if every YAML reader reads the bare text as this text. Returns false where that is in doubt.
+// Returns true if every YAML reader reads the bare text as this text; false in case of doubt.
 bool plain(std::string_view text) {
     if (text.empty() || text.back() == ' ') return false;
     // A digit begins a number or a date, unless a space follows somewhere, as in "10 GB/s".

@@ -5,10 +5,10 @@
 
 namespace terrace::detail {
 
-/// `text` as a YAML scalar: quoted where it would otherwise read as something else.
+/// Returns `text` as a YAML scalar, quoted if YAML would otherwise read another value.
 std::string yaml_scalar(std::string_view text);
 
-/// `text` in quotes, as a string of YAML and JSON.
+/// Returns `text` in quotes, as a string of YAML and JSON.
 std::string in_quotes(std::string_view text);
 
 }  // namespace terrace::detail

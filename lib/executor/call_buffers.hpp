@@ -12,38 +12,38 @@
 
 namespace terrace::detail {
 
-/// Vectors side by side instead of one, in the place of send and recv: of a program that takes_pieces().
+/// Vectors that a program with takes_pieces() treats as one vector, side by side. They replace send and recv.
 struct vector_pieces {
     std::span<const call_piece> pieces;
 };
 
-/// Blocks of lengths of their own, of a program whose schedules move equal ones. Each message is a block, or what a
-/// chunk has of it.
+/// Blocks of different lengths, for a program whose schedules move equal blocks. Each message is a block, or the part
+/// of a block in one chunk.
 struct own_lengths {
-    std::int64_t block;  ///< elements of each block in the schedules; the last chunk moves what is beyond that
-    std::span<const std::int64_t> sent, received;  ///< elements of the blocks as they stand in send and recv
+    std::int64_t block;  ///< elements of each block in the schedules; the last chunk moves all elements beyond
+    std::span<const std::int64_t> sent, received;  ///< elements of each block in send and in recv
 };
 
-/// Blocks of which only the beginning is used, of a program of an alltoall whose messages are whole blocks. No more is
-/// sent, on networks that take shorter messages (network_traits::takes_shorter).
+/// Blocks of which only the beginning is used, for an alltoall whose messages are whole blocks. Only the used elements
+/// are sent, on networks that accept shorter messages (network_traits::takes_shorter).
 struct filled_blocks {
     std::int64_t block;                    ///< elements of each block
-    std::span<const std::int64_t> filled;  ///< of these, by block
+    std::span<const std::int64_t> filled;  ///< used elements, by block
 };
 
-/// The buffers of one call, as its caller holds them. Vectors and blocks stand where the schedules say, but for what
-/// `layout` says. What spans refer to is read while the call is issued.
+/// Buffers of one call, in memory of the caller. Vectors and blocks lie where the schedules expect them, unless
+/// `layout` describes other places. The spans are read only while the call is issued.
 struct call_buffers {
     const void* send = nullptr;
     void* recv = nullptr;  ///< may be the same
-    /// If not null, elements as the vector's, to which is added what this rank rounds away: of contributions, and of
-    /// results that it owns. Over all ranks it is what the result lacks.
+    /// If not null, a vector of the same length to which this rank adds its rounding errors: those of its
+    /// contributions, and of results that it owns. Their sum over all ranks is the exact result minus the result.
     void* rounding_errors = nullptr;
     std::variant<std::monostate, vector_pieces, own_lengths, filled_blocks> layout = {};
 };
 
-/// Where the blocks of a buffer really are, for a program that takes all of them for equally long: they stand side by
-/// side, each as long as it is.
+/// Actual places of the blocks of a buffer, for a program that assumes blocks of equal length. The blocks lie side by
+/// side, each with its own length.
 ///
 ///     schedule   | block 0    | block 1    | block 2    |
 ///     buffer     | 0 0 | 1 1 1 1 1 1 | 2 |
@@ -57,7 +57,7 @@ public:
         for (const std::int64_t length : lengths) ends_.push_back(end += length);
     }
 
-    /// Returns the elements of the buffer that a part of a block in a chunk's schedule stands for.
+    /// Returns the elements of the buffer for a part of a block in a chunk's schedule.
     /// @param begin the chunk's first element of each block   @param to_the_end the chunk is the last one
     range part_of(range part, std::int64_t begin, bool to_the_end) const noexcept {
         const auto number = static_cast<std::size_t>(part.begin / block_);
@@ -71,11 +71,11 @@ private:
     std::vector<std::int64_t> ends_;
 };
 
-/// The buffers of the call that a program runs. It keeps its memory from one call to the next, so that taking those of
-/// another call allocates nothing as a rule.
+/// Buffers of the call that a program runs. The memory is kept from one call to the next, so assign() usually allocates
+/// nothing.
 class program_buffers {
 public:
-    /// Takes the buffers of a call.
+    /// Sets the buffers of the next call.
     void assign(const call_buffers& b) {
         send_ = const_cast<std::byte*>(static_cast<const std::byte*>(b.send));
         recv_ = static_cast<std::byte*>(b.recv);
@@ -93,16 +93,16 @@ public:
         }
     }
 
-    std::byte* send() const noexcept { return send_; }  ///< only read
+    std::byte* send() const noexcept { return send_; }  ///< read-only
     std::byte* recv() const noexcept { return recv_; }
     std::byte* rounding_errors() const noexcept { return rounding_errors_; }
-    /// Returns the vectors that stand in the place of send and recv; empty: none do.
+    /// Returns the vectors that replace send and recv; empty if there are none.
     const std::vector<call_piece>& pieces() const noexcept { return pieces_; }
-    /// Returns where blocks of lengths of their own are, in send or in recv.
+    /// Returns the places of blocks of different lengths, in send or in recv.
     const real_blocks& blocks_of(bool sends) const noexcept { return sends ? send_blocks_ : recv_blocks_; }
 
-    /// Returns how many bytes of a segment of a message are sent. The receiver expects all segments, of which the last
-    /// ones may be empty. @param first element of the message   @param offset of the segment in it [bytes]
+    /// Returns the number of bytes to send of a segment of a message. The receiver expects all segments; the last ones
+    /// may be empty. @param first element of the message   @param offset of the segment in the message [bytes]
     std::size_t filled_bytes(std::int64_t first, std::size_t element, std::size_t offset,
                              std::size_t bytes) const noexcept {
         if (filled_.empty()) return bytes;
@@ -110,7 +110,7 @@ public:
         return std::min(std::max(filled * element, offset) - offset, bytes);
     }
 
-    /// Copies a part of the vector that pieces make up.
+    /// Copies a part of the vector that the pieces form.
     void copy_given_pieces(std::byte* to, range part, std::size_t element) const noexcept {
         for_each_piece(pieces_, part, [&](range some, const call_piece& p, std::int64_t first) {
             const auto bytes = [&](std::int64_t elements) { return static_cast<std::size_t>(elements) * element; };
@@ -124,7 +124,7 @@ private:
     real_blocks send_blocks_, recv_blocks_;
     std::vector<call_piece> pieces_;
     std::int64_t block_ = 1;
-    std::vector<std::int64_t> filled_;  // elements that each block holds; empty: all are full
+    std::vector<std::int64_t> filled_;  // used elements of each block; empty: all blocks are full
 };
 
 }  // namespace terrace::detail

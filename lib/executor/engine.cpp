@@ -45,7 +45,7 @@ bool engine::progress() noexcept {
     bool moved = false;
     for (pending_call& c : calls_) {
         if (c.request_block < 0) {
-            // Messages of calls whose numbers differ by most_running have the same tags. Those behind it begin later.
+            // Messages of calls whose numbers differ by most_running have the same tags. All later calls wait, too.
             if (c.number - calls_.front().number >= most_running || !lane_slots_.are_free(*c.run)) break;
             begin(c);
             moved = true;

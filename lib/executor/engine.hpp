@@ -15,13 +15,13 @@
 
 namespace terrace::detail {
 
-/// The lane slots of the transport's shared memory, in which lanes of programs run.
+/// Lane slots of the transport's shared memory, in which lanes of programs run.
 class lane_slot_table {
 public:
     explicit lane_slot_table(int slots) : turns_(at(slots)), taken_(at(slots)) {}
 
-    /// Gives the lanes of a program slots for its next call. Every rank gives the same slots to the same call, whether
-    /// or not the call has work for them on that rank.
+    /// Assigns slots to the lanes of a program for its next call. Every rank assigns the same slots to the same call,
+    /// whether or not the call has work for them on that rank.
     void assign(program& p) {
         for (int l = 0; l < p.placed_lanes(); ++l) {
             std::uint64_t& turn = turns_[at(next_)];
@@ -36,7 +36,7 @@ public:
             if (taken_[at(p.slot_of(l).number)]) return false;
         return true;
     }
-    /// Says that the program occupies its slots, or does so no longer.
+    /// Marks the slots of a program as occupied, or as free.
     void occupy(const program& p, bool occupied) noexcept {
         for (int l = 0; l < p.placed_lanes(); ++l) taken_[at(p.slot_of(l).number)] = occupied;
     }
@@ -44,57 +44,57 @@ public:
 private:
     std::vector<std::uint64_t> turns_;  // by slot: chunks issued so far, equal on all ranks
     std::vector<bool> taken_;           // by slot
-    int next_ = 0;                      // the slot for the next lane that gets one
+    int next_ = 0;                      // slot for the next lane that needs one
 };
 
-/// Runs the programs of one communicator. Any number of calls may be in flight, and each pass moves all of them along.
-/// Every rank issues the same calls in the same order; they may complete in any order. A call begins when the lane
-/// slots that it uses are free and fewer than most_running calls separate it from the oldest one in flight. Issuing and
+/// Runs the programs of one communicator. Any number of calls may be in flight, and each pass progresses all of them.
+/// Every rank issues the same calls in the same order; calls may complete in any order. A call begins when its lane
+/// slots are free and its number exceeds that of the oldest call in flight by less than most_running. Issuing and
 /// running allocate nothing while few calls are in flight.
 class engine {
 public:
-    /// @param lanes the most that any program has   @param events used by this engine alone
+    /// @param lanes maximum of any program   @param events used by this engine alone
     engine(endpoint& net, int lanes, recorder& events);
 
-    /// Calls that may run at once. Later ones wait.
+    /// Maximum number of calls that run at once. Later calls wait.
     static constexpr int most_running = 16;
-    /// Returns the request slots of an endpoint for programs of up to so many lanes.
+    /// Returns the number of request slots that an endpoint needs for programs of up to `lanes` lanes.
     static int request_slots(int lanes) noexcept { return program::request_slots(lanes) * most_running; }
-    /// Reports slots from `request_slots` on that have completed to whoever uses them.
+    /// Sets the function that receives completed slots from `request_slots` on, which programs do not use.
     void serve(std::function<void(int slot)> others) { others_ = std::move(others); }
 
-    /// The memory that programs borrow for their calls, and that goes back when a call is done.
+    /// Returns the memory that programs borrow for their calls. A program gives its memory back when its call is done.
     scratch_pool& scratch() noexcept { return scratch_; }
-    /// Adds a call. The program must be idle and have its scratch, and must stay where it is until the call is done.
-    /// @param stamp what its messages carry   @returns the number of the call, from 1
+    /// Adds a call. The program must be idle and have its scratch, and must not move until the call is done.
+    /// @param stamp carried by the messages of the call   @returns the number of the call, from 1
     std::uint64_t issue(program& p, const call_buffers& b, const call_stamp& stamp = {});
     bool done(std::uint64_t call) const noexcept {
         return std::ranges::find(calls_, call, &pending_call::number) == calls_.end();
     }
-    /// Returns the number of the call that was issued last; 0: none was.
+    /// Returns the number of the call that was issued last; 0 if there is none.
     std::uint64_t issued() const noexcept { return issued_; }
     bool idle() const noexcept { return calls_.empty(); }
-    /// Returns true while a running call has lanes to begin. progress() begins them without any other rank's help.
+    /// Returns true while a running call has lanes to start. progress() starts them without help from other ranks.
     bool beginning() const noexcept {
         return std::ranges::any_of(calls_, [](const auto& c) { return c.request_block >= 0 && c.run->beginning(); });
     }
     /// Returns the stamp of the oldest call in flight. The engine must not be idle.
     const call_stamp& stamp_of_oldest() const noexcept { return calls_.front().stamp; }
-    /// Returns time_since_asked() of the oldest call in flight; 0 where there is none.
+    /// Returns time_since_asked() of the oldest call in flight; 0 if no call is in flight.
     std::chrono::duration<double> age() noexcept {
         return calls_.empty() ? std::chrono::duration<double>{} : time_since_asked(calls_.front().since);
     }
 
-    /// Counts how long this rank waits for others. Call it again and again while calls wait, after polls in vain.
+    /// Counts how long this rank waits for others. Call this repeatedly while calls wait, after polls without result.
     void follow_waits();
-    /// The calls that are complete, and waits.
+    /// Returns the counts of completed calls and of waits.
     call_counts& counts() noexcept { return waits_.counts(); }
 
-    /// Moves all calls along. Returns true if anything happened. Does nothing once the transport has failed.
+    /// Progresses all calls. Returns true if anything happened. Nothing is guaranteed to complete after a failure.
     bool progress() noexcept;
 
-    /// Adds what the calls in flight are waiting for.
-    /// @param callers_rank by rank of the plan: the caller's number of it
+    /// Adds the ranks and operations that the calls in flight are waiting for.
+    /// @param callers_rank the caller's rank numbers, by rank of the plan
     void add_waits(const std::vector<int>& callers_rank, waiting& all) const;
 
 private:
@@ -103,9 +103,9 @@ private:
         program* run = nullptr;
         call_stamp stamp{};
         int request_block = -1;                         // -1: the call has not begun
-        std::chrono::steady_clock::time_point since{};  // when age() was first asked
-        std::uint64_t first_event = 0;                  // events before the call
-        std::uint64_t begun = 0;                        // ticks of its first event; 0: there is none yet
+        std::chrono::steady_clock::time_point since{};  // time of the first age()
+        std::uint64_t first_event = 0;                  // number of events before
+        std::uint64_t begun = 0;                        // ticks of its first event; 0: none yet
     };
 
     void begin(pending_call& c) noexcept;
@@ -114,8 +114,8 @@ private:
     endpoint& net_;
     recorder& events_;
     scratch_pool scratch_;
-    std::function<void(int)> others_;       // takes slots behind the blocks
-    int block_size_;                        // request slots of one block: as many as a program can use
+    std::function<void(int)> others_;       // receives completed slots behind the blocks
+    int block_size_;                        // request slots of one block, the maximum of a program
     std::vector<program*> request_blocks_;  // by block: the program that uses it; null: none
     lane_slot_table lane_slots_;
     std::uint64_t issued_ = 0;         // calls

@@ -15,7 +15,7 @@ namespace terrace::detail {
 
 namespace {
 
-// How a message is cut. Its segments are about equal, so that none of them is a straggler.
+// Division of a message into segments of about equal length, so no segment is late.
 struct cut {
     cut(std::size_t message, std::size_t most_segment, std::size_t element) noexcept
         : message(message), segment(message) {
@@ -27,10 +27,10 @@ struct cut {
 
     std::size_t message;         // bytes
     std::size_t segment;         // bytes of all segments but the last
-    std::uint32_t segments = 1;  // with whole elements in each there may be fewer than the length demands
+    std::uint32_t segments = 1;  // may be fewer than the length requires, since segments hold whole elements
 };
 
-// Elements that an operand stands for in a call.
+// Elements of an operand in the buffers of a call.
 struct piece {
     std::byte* first;
     std::int64_t count;
@@ -54,10 +54,10 @@ compiled_schedule::compiled_schedule(schedule s) : code(std::move(s)), order(cod
     takes_pieces = detail::takes_pieces(code, order);
 }
 
-// Carries out on the transport what a lane_machine issues.
+// Executes on the transport the instructions that a lane_machine issues.
 class program::port {
 public:
-    // A copy is made by the thread that polls, before it looks at anything else.
+    // The thread that polls makes a copy before it does anything else.
     static constexpr bool locals_take_time = false;
 
     port(program& of, lane& l) noexcept : p_(of), l_(l) {}
@@ -173,7 +173,7 @@ public:
 
     void completed(std::uint32_t n) noexcept { record(n, true); }
 
-    /// Follows the completion of the request with this number in the lane.
+    /// Handles the completion of the request with this number in the lane.
     void complete_request(int number) noexcept {
         const request& r = l_.requests[static_cast<std::size_t>(number)];
         const instr& i = l_.instruction(r.instruction);
@@ -188,8 +188,8 @@ public:
     }
 
 private:
-    // What is encoded is part of the vector. Results are encoded in each domain, so that their owners alone keep
-    // errors.
+    // Adds the rounding errors of an encoding of a part of the vector. Every domain encodes results, so only their
+    // owners keep errors.
     void keep_rounding_errors(const instr& encoding) const noexcept {
         const schedule& s = l_.code->code;
         const range part = encoding.src.part;
@@ -226,7 +226,7 @@ private:
                                           : static_cast<std::size_t>(wire_bytes(i.wire, count));
     }
 
-    // Local instructions hold nobody up: only traces show them.
+    // Records an event. Local instructions delay no other rank, so only traces show them.
     void record(std::uint32_t n, bool ends) noexcept {
         const instr& i = l_.instruction(n);
         if (l_.code->order.kinds[n] == lane_code::kind::local && !p_.call_.events->keeps_everything()) return;
@@ -254,8 +254,8 @@ private:
         return l_.requests[static_cast<std::size_t>(number)] = {n, offset, std::min(c.segment, c.message - offset)};
     }
 
-    // Equal at both ends. The chunks of a lane use the same tags one after another: messages of one tag arrive in the
-    // order sent.
+    // Returns a tag that is equal at both ends. The chunks of a lane use the same tags one after another: messages of
+    // one tag arrive in the order sent.
     int tag_of(const instr& i) const noexcept {
         const int way = i.channel * p_.shape_.lanes + l_.number;
         return p_.call_.tags.of(first_program_tag + way * p_.call_.in.most_in_flight + p_.call_.number);

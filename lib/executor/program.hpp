@@ -24,16 +24,16 @@
 
 namespace terrace::detail {
 
-/// Which calls a rank has made up to one. All of its messages and stages carry `history`, at no extra byte: as a part
-/// of their tags, and beside the sequence numbers of shared memory. So those of calls that differ between ranks do not
-/// meet: docs/reference/call-checking.md.
+/// Identity of a call and of all calls before it. Each message and stage of the call carries `history` without an extra
+/// byte: as a part of the tag, and beside the sequence number in shared memory. Messages of calls that differ between
+/// ranks therefore do not match: docs/reference/call-checking.md.
 struct call_stamp {
-    std::uint64_t number = 0;   ///< of the call, of those that ranks compare, from 1; 0: they compare none
-    std::uint64_t history = 0;  ///< hash over it and all calls before it
+    std::uint64_t number = 0;   ///< number of the call among calls that ranks compare, from 1; 0: no calls are compared
+    std::uint64_t history = 0;  ///< hash over the call and all calls before
 };
 
-/// The tags of the messages of one call: its own number for each way, and as much of the call's history as the network
-/// has room for.
+/// Tags of the messages of one call. A tag holds the number of the message's way, and as many bits of the call's
+/// history as the network has room for.
 class call_tags {
 public:
     call_tags() = default;
@@ -45,7 +45,7 @@ public:
         history_ = static_cast<int>(history & ((std::uint64_t{1} << (bits - own_bits)) - 1)) << own_bits;
     }
 
-    /// Returns the tag for a number that is equal at both ends. Numbers that leave no room for a history have none.
+    /// Returns the tag for a number that is equal at both ends. Tags of numbers above 16 bits carry no history.
     constexpr int of(int number) const noexcept {
         return number >> own_bits == 0 ? history_ | number : without_room_ | number;
     }
@@ -56,8 +56,8 @@ private:
     int history_ = 0, without_room_ = 0;
 };
 
-/// The memory that one lane's chunk uses: the caller's buffers, a slot of memory that peers reach, and scratch and
-/// staging buffers of the lane's own.
+/// Memory of the chunk of one lane: the caller's buffers, a slot that peers can access, and the lane's own scratch and
+/// staging buffers.
 class lane_memory {
 public:
     /// @param scratch_bytes of the lane's own scratch   @param staging_bytes for messages that are reduced on arrival
@@ -71,12 +71,12 @@ public:
 
     /// Returns the bytes of the lane's own memory.
     std::size_t bytes() const noexcept { return bytes_; }
-    /// Gives it so much memory, on a cache line, until it gets other.
+    /// Sets the lane's own memory, bytes() long and aligned to a cache line, until the next call of place().
     void place(std::byte* memory) noexcept { own_ = memory; }
 
     /// Begins a chunk.
     /// @param send, recv the chunk's first elements in the caller's buffers; send is only read
-    /// @param slot memory that peers reach, with the first `in_slot` elements of scratch; unused if in_slot is 0
+    /// @param slot memory that peers can access, with the first `in_slot` elements of scratch; unused if in_slot is 0
     void begin_chunk(std::byte* send, std::byte* recv, std::byte* slot, std::int64_t in_slot) noexcept {
         first_ = {send, recv, in_slot > 0 ? slot : own_, own_ + wire_at_};
         in_slot_ = in_slot;
@@ -99,7 +99,7 @@ public:
     }
 
 private:
-    // Room for any wire type: blocks of none are longer than those of 16-bit types.
+    // Returns the offset of an element, with room for any wire type: no block is longer than one of a 16-bit type.
     static std::size_t wire_offset(std::int64_t element) noexcept {
         return static_cast<std::size_t>(wire_bytes(wire_type::bfloat16, round_up(element, wire_block)));
     }
@@ -107,19 +107,19 @@ private:
     static constexpr std::size_t line = 64;
 
     std::size_t element_bytes_;
-    std::size_t staging_at_, wire_at_, bytes_;  // of the lane's own memory, which begins with scratch
+    std::size_t staging_at_, wire_at_, bytes_;  // the lane's own memory begins with scratch
     std::byte* own_ = nullptr;
     std::array<std::byte*, buffers> first_{};
     std::int64_t in_slot_ = 0;  // elements of scratch that lie in the slot
 };
 
-/// A lowered schedule, and what a program derives from it when it is made.
+/// A lowered schedule, with properties that are derived once, when the program is made.
 struct compiled_schedule {
     explicit compiled_schedule(schedule s);
 
     schedule code;
     lane_code order;
-    /// is_lone_stage(): a program runs such a chunk without a lane_machine.
+    /// True if is_lone_stage(): the program runs such a chunk without a lane_machine.
     bool brief = false;
     /// detail::gives_copy()
     bool gives_copy = false;
@@ -127,35 +127,35 @@ struct compiled_schedule {
     bool takes_pieces = false;
     /// Operands of the longest reduction, at least 2.
     std::uint32_t most_sources = 2;
-    /// Some message is received into a staging buffer (recv_reduce).
+    /// True if a message is received into a staging buffer (recv_reduce).
     bool needs_staging = false;
 };
 
-/// One call's shape with everything it needs to run: made once, run many times. Running it allocates nothing.
+/// Executable form of calls of one shape, made once and run many times. Running allocates nothing.
 ///
-/// The chunks of a call run in lanes. A lane_machine per lane decides what is issued when; the program carries it out
-/// on a transport. It polls: advance() issues what can be issued, and complete_request() reports what the transport has
-/// completed. Lanes share nothing, so they need no order among themselves.
+/// The chunks of a call run in lanes. A lane_machine per lane decides when each instruction is issued; the program
+/// executes instructions on a transport. Programs run by polling: advance() issues instructions, and complete_request()
+/// handles completions of the transport. Lanes share nothing, so they need no order among themselves.
 class program {
 public:
     struct shape {
         std::size_t element = 4;                    ///< bytes of one element
-        reduce_kernel reduce = nullptr;             ///< adds up elements
-        int divisor = 1;                            ///< of what has been reduced over all ranks
-        element_type type = element_type::float32;  ///< of what is converted for the wire
+        reduce_kernel reduce = nullptr;             ///< combines elements
+        int divisor = 1;                            ///< for elements that are reduced over all ranks
+        element_type type = element_type::float32;  ///< for encoding on the wire
         slicing chunks;
         block_steps steps = {};
         int lanes = 1;
         bool placed = false;         ///< each lane occupies a lane slot of the transport, for its stages
-        std::size_t slot_bytes = 0;  ///< of a lane slot, where a vector at home in scratch lies if it fits
+        std::size_t slot_bytes = 0;  ///< size of a lane slot, which holds a vector with home in scratch if it fits
         bool streams = false;        ///< stage_call::streams
         int owners = 1;              ///< ranks that own each element after the way up
-        bool own_lengths = false;    ///< calls have call_buffers::layout of this kind
+        bool own_lengths = false;    ///< calls have this kind of call_buffers::layout
         int counted_as = -1;         ///< call_counts::size_of; -1: calls are not counted
-        std::int64_t bytes = 0;      ///< of the vector, or of all blocks together
+        std::int64_t bytes = 0;      ///< size of the vector, or of all blocks together
 
         chunk_order order() const noexcept { return {chunks.chunks, lanes}; }
-        /// True if operands in the caller's buffers lie elsewhere than the chunk's begin says.
+        /// Returns true if operands in the caller's buffers lie at other places than the begin of the chunk implies.
         bool has_places() const noexcept { return own_lengths || !steps.empty(); }
     };
 
@@ -165,11 +165,11 @@ public:
         std::uint64_t turn = 0;  ///< chunks that ran there before: equal on all ranks
     };
 
-    /// Distinguishes a call from others in flight.
+    /// Properties that distinguish a call from others in flight.
     struct call_context {
-        std::uint64_t number = 0;   ///< of the call, equal on all ranks
+        std::uint64_t number = 0;   ///< number of the call, equal on all ranks
         std::uint64_t through = 0;  ///< all calls up to this number are complete
-        int most_in_flight = 1;     ///< calls, of different numbers modulo this
+        int most_in_flight = 1;     ///< calls, whose numbers differ modulo this
         std::uint64_t history = 0;  ///< call_stamp::history of the call
         int first_request = 0;      ///< the call uses request slots first_request ... + request_slots() - 1
     };
@@ -177,25 +177,25 @@ public:
     /// @param full, tail lowered schedules of a chunk and of the last chunk (only `tail` is used if there is one chunk)
     program(schedule full, schedule tail, const shape& s, endpoint& net);
 
-    /// Takes memory in lane slots, before the first start. @throws transport_error if there is none
+    /// Allocates memory in lane slots, before the first start. @throws transport_error if there is none
     void take_slots();
 
-    /// Returns about how many bytes its instructions take.
+    /// Returns the approximate size of the instructions [bytes].
     std::size_t bytes() const noexcept { return code_.full.code.bytes() + code_.tail.code.bytes(); }
-    /// Returns the bytes that it borrows for each call, for all lanes.
+    /// Returns the bytes that the program borrows for each call, for all lanes.
     std::size_t scratch_bytes() const noexcept { return scratch_.bytes; }
-    /// True if it has what it needs to start: either it needs nothing, or it has borrowed that already.
+    /// Returns true if the program needs no scratch, or has borrowed it already.
     bool has_scratch() const noexcept { return scratch_.bytes == 0 || scratch_.borrowed.memory != nullptr; }
-    /// Borrows memory for a call, before start(). Returns false where the system gives none.
+    /// Borrows memory for a call, before start(). Returns false if the system has none.
     /// @param more bytes for the caller, at more_memory()
     bool borrow(scratch_pool& from, std::size_t more = 0);
     std::byte* more_memory() const noexcept { return scratch_.borrowed.memory.get() + scratch_.bytes; }
-    /// Gives back what it has borrowed, if anything. After the call.
+    /// Gives back the borrowed memory, if any. After the call.
     void give_back(scratch_pool& to) noexcept {
         if (scratch_.borrowed.memory != nullptr) to.release(std::exchange(scratch_.borrowed, {}));
     }
 
-    /// Returns the number of the transport's request slots that a program of so many lanes uses.
+    /// Returns the number of request slots that a program of `lanes` lanes uses.
     static int request_slots(int lanes) noexcept { return lanes * requests_per_lane; }
 
     /// Returns the number of chunks that run in a lane.
@@ -203,32 +203,32 @@ public:
 
     /// Returns the number of lanes that occupy a lane slot of the transport: all or none.
     int placed_lanes() const noexcept { return shape_.placed ? shape_.lanes : 0; }
-    /// Gives a lane its slot. Before start().
+    /// Assigns a slot to a lane, before start().
     void place_lane(int lane, lane_slot slot) noexcept { lanes_[static_cast<std::size_t>(lane)].slot = slot; }
     const lane_slot& slot_of(int lane) const noexcept { return lanes_[static_cast<std::size_t>(lane)].slot; }
 
-    /// Whether the caller's vector may stand in several places: of an allreduce that is one stage in shared memory.
+    /// Returns true if the caller may pass a vector in pieces: for an allreduce that is one stage in shared memory.
     bool takes_pieces() const noexcept { return code_.tail.takes_pieces && shape_.chunks.chunks == 1; }
-    /// Takes the buffers of the next call. The program must be idle.
+    /// Sets the buffers of the next call. The program must be idle.
     void set_buffers(const call_buffers& b) { buffers_.assign(b); }
     /// Begins the call. The program must be idle.
     void start(const call_context& call, recorder& events) noexcept;
-    /// Issues what can be issued. Returns true if anything was.
+    /// Issues instructions and starts lanes. Returns true if there were any, or if advance() may start more lanes.
     bool advance() noexcept;
-    /// Follows the completion of one of this program's request slots.
+    /// Handles the completion of one of this program's request slots.
     void complete_request(int slot) noexcept;
     bool done() const noexcept { return call_.lanes_left == 0; }
-    /// Returns true while advance() has still lanes to begin that need no other rank for that.
+    /// Returns true while advance() has lanes to start that wait for no other rank.
     bool beginning() const noexcept {
         return starter_.pending() && lanes_[static_cast<std::size_t>(starter_.last())].machine.lets_next_begin();
     }
 
-    /// Adds what the call waits for. @param callers_rank the caller's numbering by rank of the plan
+    /// Adds the waits of the call. @param callers_rank the caller's rank numbers, by rank of the plan
     void add_waits(const std::vector<int>& callers_rank, waiting& all) const;
-    /// Returns where this rank waits for another one, first of all for data; nothing if it waits for none, or for
-    /// memory that is still read.
+    /// Returns where this rank waits for another, with preference for waits for data. Returns nothing if the rank waits
+    /// for no other, or only for peers that still read memory.
     std::optional<call_counts::place> first_awaited() const;
-    /// Returns what the program was made for.
+    /// Returns the shape of the program's calls.
     const shape& made_for() const noexcept { return shape_; }
 
 private:
@@ -248,7 +248,7 @@ private:
         int count_ = slots_each_way;
     };
 
-    // The segment of a message that a request slot carries.
+    // Segment of a message in a request slot.
     struct request {
         std::uint32_t instruction = 0;
         std::size_t offset = 0, bytes = 0;
@@ -265,15 +265,15 @@ private:
         int number;
         lane_machine machine;
         lane_memory memory;
-        const compiled_schedule* code = nullptr;  // of the chunk that runs
-        std::byte* rounding_errors = nullptr;     // of its first element; null: nobody asks
+        const compiled_schedule* code = nullptr;  // schedule of the current chunk
+        std::byte* rounding_errors = nullptr;     // errors of its first element; null: not recorded
         lane_slot slot;
         request_pool sends{0}, receives{slots_each_way};
         std::array<request, stage_request> requests{};
         std::uint32_t stage = 0;  // the stage that runs, if any
         stage_call running;       // the same for the transport
-        bool held = false;        // the next chunk begins when peers have read the lane's slot
-        bool brief = false;       // a brief chunk's stage runs
+        bool held = false;        // the next chunk waits until peers have read the lane's slot
+        bool brief = false;       // the stage of a brief chunk runs
     };
     class port;
 
@@ -284,23 +284,23 @@ private:
 
     endpoint& net_;
     shape shape_;
-    std::size_t most_segment_;  // bytes of the longest segment that a message may be cut into
-    // The schedules of a chunk and of the last one.
+    std::size_t most_segment_;  // longest segment of a message [bytes]
+    // Schedules of all chunks but the last, and of the last one.
     struct {
         compiled_schedule full, tail;
     } code_;
     std::vector<lane> lanes_;
-    // Memory that all lanes need, and that is borrowed for the call in flight.
+    // Size of the memory of all lanes, and the memory that is borrowed for the call in flight.
     struct {
         std::size_t bytes = 0;
         scratch_pool::block borrowed;
     } scratch_;
-    std::vector<const void*> inputs_;  // of the reduction that runs
+    std::vector<const void*> inputs_;  // sources of the current reduction
     program_buffers buffers_;
     // The call in flight.
     struct {
         call_context in;
-        int number = 0;  // what distinguishes it from others in flight, in the tags of its messages
+        int number = 0;  // distinguishes the call from others in flight, in the tags of its messages
         call_tags tags;
         recorder* events = nullptr;
         int lanes_left = 0;  // that have not ended

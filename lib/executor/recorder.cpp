@@ -30,7 +30,7 @@ int first_rank_of_thread(int rank) {
     return first;
 }
 
-std::atomic<int> communicators = 0;  // of this process, so far
+std::atomic<int> communicators = 0;  // created in this process so far
 
 }  // namespace
 

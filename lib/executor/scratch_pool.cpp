@@ -5,8 +5,8 @@
 
 namespace terrace::detail {
 
-// The smallest block that is long enough. Where there is none, a new block takes the place of the longest one, so that
-// calls which grow do not leave a block each.
+// Takes the smallest block that is long enough. If there is none, a new block replaces the longest one, so calls that
+// grow do not leave one block each.
 scratch_pool::block scratch_pool::acquire(std::size_t bytes) {
     auto best = free_.end();
     for (auto b = free_.begin(); b != free_.end(); ++b)
@@ -32,7 +32,7 @@ void scratch_pool::release(block b) noexcept {
     drop_excess();
 }
 
-// What can never be kept goes first, then what came back longest ago.
+// Frees blocks longer than the limit first, then the blocks that were released longest ago.
 void scratch_pool::drop_excess() noexcept {
     while (kept_ > most_kept_) {
         const auto found = std::ranges::find_if(free_, [&](const block& b) { return b.bytes > most_kept_; });

@@ -8,8 +8,8 @@
 
 namespace terrace::detail {
 
-/// Memory that programs borrow for a call, so that those which do not run at once share it. There are as many blocks as
-/// have been borrowed at once.
+/// Memory that programs borrow for a call, so programs that do not run at once share memory. The pool has at most as
+/// many blocks as were borrowed at once.
 class scratch_pool {
 public:
     struct block {
@@ -17,15 +17,15 @@ public:
         std::size_t bytes = 0;
     };
 
-    /// Keeps at most so many bytes for later, from now on.
+    /// Limits the memory that is kept for later calls, from now on.
     void keep(std::size_t bytes) noexcept {
         most_kept_ = bytes;
         drop_excess();
     }
-    /// Returns a block of at least `bytes`, not cleared; one without memory where the system gives none.
+    /// Returns a block of at least `bytes`, not cleared; a block without memory if the system has none.
     block acquire(std::size_t bytes);
     void release(block b) noexcept;
-    /// Returns the bytes of all blocks that nobody has borrowed.
+    /// Returns the bytes of all blocks that are not borrowed.
     std::size_t kept() const noexcept { return kept_; }
 
 private:
@@ -35,8 +35,8 @@ private:
     }
     void drop_excess() noexcept;
 
-    std::vector<block> free_;  // in the order in which they came back, with room for those that are out
-    std::size_t out_ = 0;      // blocks
+    std::vector<block> free_;  // in the order of release, with room for all borrowed blocks
+    std::size_t out_ = 0;      // borrowed blocks
     std::size_t kept_ = 0, most_kept_ = std::numeric_limits<std::size_t>::max();
 };
 

@@ -13,7 +13,7 @@ namespace terrace::detail {
 
 namespace {
 
-constexpr int line = 64;  // elements, so that staged messages begin on cache lines whatever the type
+constexpr int line = 64;  // elements; staged messages then begin on cache lines for every type
 
 bool communicates(action a) { return a != action::copy && a != action::reduce; }
 
@@ -25,8 +25,8 @@ call_position position_of(const schedule& s, const instr& i, std::int64_t chunk)
     return {.stage = p.stage, .down = p.down, .step = i.step, .chunk = chunk};
 }
 
-// Gives all stages of routes, which run side by side, the number of the innermost of them: which route the first
-// message of a step takes may differ between ranks.
+// Gives all stages of parallel routes the number of the innermost one, since the route of the first message of a step
+// may differ between ranks.
 std::vector<phase> without_routes(std::vector<phase> phases) {
     std::vector<phase*> side_by_side;
     for (phase& p : phases)
@@ -36,7 +36,7 @@ std::vector<phase> without_routes(std::vector<phase> phases) {
     return phases;
 }
 
-// Returns by instruction whether it waits for something that the messages of its own step bring.
+// Returns, by instruction, true if the instruction waits for messages of its own step.
 std::vector<bool> followers(const schedule& s) {
     std::vector<bool> after(s.instrs.size());
     for (std::size_t n = 0; n < s.instrs.size(); ++n) {

@@ -14,39 +14,39 @@
 
 namespace terrace::detail {
 
-/// A schedule in the order in which it goes into a queue. Each step is: local instructions that precede its messages,
-/// the messages as one group, reductions of what they bring, the stages that the network runs, and local instructions
-/// that follow. A queue runs its entries in order, which satisfies all dependencies.
+/// Schedule in the order in which it is put into a queue. Each step consists of local instructions before its messages,
+/// the messages as one group, reductions of received data, stages that the network runs, and the other local
+/// instructions. A queue runs its entries in order, which satisfies all dependencies.
 struct queued {
     enum class kind : std::uint8_t { local, open, message, close, stage, received };
     struct entry {
         kind what;
         std::uint32_t instruction = 0;
-        std::size_t staging = 0;  ///< elements into the lane's staging memory, of recv_reduce
+        std::size_t staging = 0;  ///< offset in the lane's staging memory [elements], for recv_reduce
     };
 
-    /// @param over_mpi by stage: its name, if it goes over MPI; else empty
+    /// @param over_mpi by stage: name of the stage if its messages go over MPI, else empty
     queued(schedule s, const std::vector<std::string>& over_mpi);
 
     schedule code;
     std::vector<entry> entries;
-    std::vector<std::size_t> first;  ///< by pipeline slot (stages up, then down): its first entry; and the end
+    std::vector<std::size_t> first;  ///< by pipeline slot (stages up, then down): its first entry; then the end
     std::int64_t staging = 0;        ///< elements of staging memory
     std::int64_t hosted = 0;         ///< elements of host memory, for the messages of one step over MPI
 };
 
-/// One call's shape, for buffers of a device: made once, put into the device's queues many times.
+/// Executable form of calls of one shape with device buffers, made once and put into the device's queues many times.
 ///
-/// A lane is a queue, and runs the chunks that chunk_order gives it. A chunk passes its pipeline slots in order: stages
-/// up, then down. Over all queues the order of issue is by waves. In each wave every chunk in flight advances by one
-/// slot, older chunks first, and one more chunk begins if a lane is free. This order depends on the numbers of chunks,
-/// lanes and stages alone, so it is the same on all ranks, and for all communicators of the libraries below.
+/// A lane is a queue, and runs the chunks that chunk_order assigns to it. A chunk passes its pipeline slots in order:
+/// stages up, then down. Instructions are issued over all queues in waves. In each wave every chunk in flight advances
+/// by one slot, older chunks first, and one more chunk begins if a lane is free. This order depends only on the numbers
+/// of chunks, lanes and stages, so it is the same on all ranks, and for all communicators of the libraries below.
 class stream_program {
 public:
     struct shape {
         element_type type = element_type::float32;
         reduce_op op = reduce_op::sum;
-        int divisor = 1;  ///< of what has been reduced over all ranks
+        int divisor = 1;  ///< for elements that are reduced over all ranks
         slicing chunks;
         block_steps steps = {};
         int lanes = 1;
@@ -59,15 +59,15 @@ public:
     stream_program(schedule full, schedule tail, const shape& s, stream_transport& net);
 
     int lanes() const noexcept { return shape_.lanes; }
-    /// Returns about how many bytes its instructions take, and its memory on the device and for the device.
+    /// Returns the approximate size of the instructions, and of the memory on the device and on the host [bytes].
     std::size_t bytes() const noexcept { return full_.code.bytes() + tail_.code.bytes() + memory_.bytes(shape_.lanes); }
     /// Puts a call into the transport's queues, between its begin() and end().
     void enqueue(const void* send, void* recv) noexcept;
 
 private:
-    // The memory of all queues: on the device scratch and what messages are staged in, and memory of the host.
+    // Memory of all queues: scratch and staging memory on the device, and memory of the host.
     struct queue_memory {
-        std::size_t scratch_bytes = 0, device_bytes = 0, host_bytes = 0;  // of a queue; device_bytes with scratch_bytes
+        std::size_t scratch_bytes = 0, device_bytes = 0, host_bytes = 0;  // per queue; device_bytes includes scratch
         std::shared_ptr<std::byte> device, host;
 
         std::size_t bytes(int queues) const noexcept { return at(queues) * (device_bytes + host_bytes); }
@@ -91,14 +91,14 @@ private:
     std::size_t bytes_of(range part) const noexcept { return static_cast<std::size_t>(part.count()) * element_; }
 
     stream_transport& net_;
-    stream_messages* open_ = nullptr;  // of the step that is being put in
+    stream_messages* open_ = nullptr;  // messages of the current step
     shape shape_;
     std::size_t element_;
     queued full_, tail_;
     queue_memory memory_;
     std::vector<const void*> inputs_;
     std::vector<std::int64_t> begun_;  // by lane: the wave in which its chunk began
-    // The chunk that goes in, and its place in the caller's buffers.
+    // Current chunk, and its place in the caller's buffers.
     struct {
         std::int64_t number = 0;
         std::byte *send = nullptr, *recv = nullptr;

@@ -14,7 +14,7 @@ namespace terrace::detail {
 
 /// The ranks and operations that a rank is waiting for, in the caller's rank numbering.
 struct waiting {
-    std::vector<std::string> lines;  ///< one each: the call, where in it, the operation and the rank
+    std::vector<std::string> lines;  ///< one per wait: the call, the place in the call, the operation and the rank
     std::set<int> ranks;
 
     void add(int rank, std::string line) {
@@ -23,8 +23,8 @@ struct waiting {
     }
 };
 
-/// Returns the time since this was first asked of a wait, which is noted in `since`. A rank that waits asks all the
-/// time.
+/// Returns the time since the first call for a wait, which is recorded in `since`. A rank that waits calls this
+/// function continuously.
 inline std::chrono::duration<double> time_since_asked(std::chrono::steady_clock::time_point& since) noexcept {
     const auto now = std::chrono::steady_clock::now();
     if (since == std::chrono::steady_clock::time_point{}) since = now;
@@ -34,10 +34,10 @@ inline std::chrono::duration<double> time_since_asked(std::chrono::steady_clock:
 /// Counts how long a rank waits for others in its calls.
 class wait_counter {
 public:
-    /// The calls that are complete, and waits.
+    /// Returns the counts of completed calls and of waits.
     call_counts& counts() noexcept { return counts_; }
 
-    /// Call it again and again while a rank polls in vain. @param place returns where it waits, if for another rank
+    /// Must be called repeatedly while polls have no result. @param place returns the wait for another rank, if any
     template <class Place>
     void follow(Place place) {
         const auto now = clock::now();
@@ -48,7 +48,7 @@ public:
         }
         since_ = now;
     }
-    /// Says that something has happened.
+    /// Ends the current wait, if any, since something has happened.
     void end() noexcept {
         if (awaited_) count(clock::now());
         awaited_.reset();
@@ -57,8 +57,8 @@ public:
 
 private:
     using clock = std::chrono::steady_clock;
-    // Shorter waits are not looked at. A rank that has looked at nothing for longer than the other was not ready
-    // itself: it was stopped, or had no core.
+    // Waits shorter than `least` are ignored. After more than `most` without a call of follow(), this rank was not
+    // ready itself: it was stopped, or had no core.
     static constexpr std::chrono::microseconds least{50}, most{10'000};
 
     void count(clock::time_point until) noexcept {
@@ -67,8 +67,8 @@ private:
     }
 
     call_counts counts_;
-    clock::time_point since_{};                  // when polls were in vain, as far as it is not counted; 0: none was
-    std::optional<call_counts::place> awaited_;  // where the rank waits, once it has waited for long enough
+    clock::time_point since_{};                  // start of the time not counted yet; 0: no wait
+    std::optional<call_counts::place> awaited_;  // where the rank waits, if for at least `least`
 };
 
 }  // namespace terrace::detail

@@ -17,7 +17,7 @@ constexpr std::size_t cache_line = 64;
 constexpr int other_programs = 32;
 constexpr std::int64_t marks_of_bucket = 2;  // elements
 
-// A mark is infinite: what rounds on the wire keeps it, and keeps it out of the scale of its neighbours.
+// A mark is infinite: rounding on the wire preserves infinities, and ignores them in the scale of other elements.
 
 void store(std::byte* data, std::int64_t index, element_type type, bool set) noexcept {
     with_float_type(type, [&]<class T>(std::type_identity<T>) {
@@ -62,7 +62,7 @@ bucket_set::bucket_set(std::vector<communicator*> comms, std::span<const gradien
         if (o.error_feedback && b.sparse == nullptr) b.errors.resize(room_for(what));
         b.what = std::move(what);
     }
-    // Each bucket may have a shape of its own, and calls that are none of a bucket find room beside them.
+    // Each bucket may have a shape of its own, and so a program. Other calls have room for programs besides.
     for (communicator* comm : comms_) comm->keep_programs(other_programs + size());
 }
 
@@ -88,7 +88,7 @@ void bucket_set::start(int index, reduce_op op, const bucket_marks& marks, std::
         b.sparse->start(*b.comm, marks, factor);
         return;
     }
-    // Errors are those of a sum.
+    // Rounding errors are those of a sum, so an average becomes a sum of scaled gradients.
     if (!b.errors.empty() && op == reduce_op::avg) {
         op = reduce_op::sum;
         factor /= b.comm->size();
@@ -99,7 +99,7 @@ void bucket_set::start(int index, reduce_op op, const bucket_marks& marks, std::
     store(b.data, b.travelling, b.what.type, marks.lacks_gradient);
     store(b.data, b.travelling + 1, b.what.type, marks.asks_for_order);
     const std::int64_t count = b.travelling + marks_of_bucket;
-    // Where gradients close up, errors would not be at their places.
+    // If gradients have moved together, errors would be at other places than gradients.
     if (!b.errors.empty() && b.travelling == b.what.count)
         b.call = b.comm->allreduce_async(b.data, b.data, count, b.what.type, b.errors.data());
     else b.call = b.comm->allreduce_async(b.data, b.data, count, b.what.type, exact_ ? exact(op) : reduction(op));
@@ -112,7 +112,7 @@ void bucket_set::skip(int index) noexcept {
     started_ = index + 1;
 }
 
-// What was rounded away last time travels this time.
+// Adds the rounding errors of the last iteration to the gradients of this one.
 void bucket_set::add_errors(bucket& b, std::span<const char> dropped) noexcept {
     for (int p : b.what.parameters) {
         if (dropped[at(p)] != 0) continue;
@@ -124,7 +124,7 @@ void bucket_set::add_errors(bucket& b, std::span<const char> dropped) noexcept {
     }
 }
 
-// Gradients move towards the front, in the order in which they lie: none is overwritten that is to travel.
+// Moves the gradients that are sent towards the front, in their order in memory, so none of them is overwritten.
 void bucket_set::close_up(bucket& b, std::span<const char> dropped) noexcept {
     const std::size_t element = size_of(b.what.type);
     b.travelling = 0;
@@ -153,7 +153,7 @@ void bucket_set::spread_out(bucket& b) noexcept {
     }
 }
 
-// test() of one request moves all calls of its communicator along.
+// One test() progresses all calls of its communicator.
 bool bucket_set::poll() {
     bool all = true;
     for (const communicator* comm : comms_)
@@ -169,7 +169,7 @@ bool bucket_set::poll() {
     return all;
 }
 
-// Buckets in flight together have tracks of their own.
+// Counts a started bucket. Buckets that are in flight together have different tracks.
 void bucket_set::begin_slice(bucket& b) {
     clock_->started();
     if (!clock_->is_traced()) return;
@@ -192,7 +192,7 @@ void bucket_set::set_complete(int index) {
 
 void bucket_set::wait(int index) {
     bucket& b = buckets_[at(index)];
-    while (comms_.size() > 1 && !b.complete) {  // the calls on all of them are to move along
+    while (comms_.size() > 1 && !b.complete) {  // progresses the calls of all communicators
         poll();
         if (!b.complete) std::this_thread::yield();
     }

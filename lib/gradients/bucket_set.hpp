@@ -17,12 +17,12 @@
 
 namespace terrace::detail {
 
-/// The buckets of a reducer, their memory, and their calls in flight. A sparse gradient is a bucket of its own, without
+/// Buckets of a reducer, with their memory and their calls in flight. A sparse gradient is a bucket of its own, without
 /// memory here.
 class bucket_set {
 public:
     /// Allocates memory. Collective over all communicators, which must outlive this.
-    /// @param clock that is told of calls; must outlive this
+    /// @param clock counts the calls; must outlive this
     /// @param sparse by parameter; null if it is dense; must outlive this
     /// @param o rounds_on_wire, error_feedback
     bucket_set(std::vector<communicator*> comms, std::span<const gradient_parameter> parameters,
@@ -32,41 +32,41 @@ public:
     int size() const noexcept { return static_cast<int>(buckets_.size()); }
     const bucket_layout& layout(int bucket) const noexcept { return buckets_[at(bucket)].what; }
     int bucket_of(int parameter) const noexcept { return places_[at(parameter)].bucket; }
-    /// Returns where the gradient of a parameter lies in its bucket.
+    /// Returns the address of a parameter's gradient in its bucket.
     std::byte* memory_of(int parameter) const noexcept {
         const place& p = places_[at(parameter)];
         const bucket& b = buckets_[at(p.bucket)];
         return b.data + static_cast<std::size_t>(p.offset) * size_of(b.what.type);
     }
-    /// Copies a gradient, and what it lacks from rounding, from other buckets of the same parameters.
+    /// Copies a gradient and its rounding errors from other buckets of the same parameters.
     void copy_from(bucket_set& other, int parameter) noexcept;
 
-    /// Whether all gradients of a bucket are dropped.
+    /// Returns true if all gradients of a bucket are dropped.
     bool is_dropped(int bucket, std::span<const char> dropped) const noexcept {
         return std::ranges::all_of(layout(bucket).parameters, [&](int p) { return dropped[at(p)] != 0; });
     }
     /// Starts the reduction of a bucket in place.
-    /// @param dropped by parameter: gradients that do not travel; the others close up until wait()
+    /// @param dropped by parameter: gradients that are not sent; the others move together until wait()
     /// @param factor of all gradients, before they are reduced
     void start(int bucket, reduce_op op, const bucket_marks& marks, std::span<const char> dropped, double factor);
-    /// Returns true if what follows a bucket that was started may start: of a sparse one the counts must be there.
+    /// Returns true if the bucket after a started one may start. A sparse bucket must have its counts first.
     bool lets_next_start(int bucket) {
         row_exchange* sparse = sparse_in_flight(bucket);
         return sparse == nullptr || sparse->follow_up();
     }
-    /// Returns once that is so.
+    /// Waits until lets_next_start() is true.
     void wait_for_next_start(int bucket) {
         if (row_exchange* sparse = sparse_in_flight(bucket)) sparse->wait_for_follow_up();
     }
-    /// Passes over a bucket whose gradients are all dropped.
+    /// Skips a bucket whose gradients are all dropped, and zeroes its memory.
     void skip(int bucket) noexcept;
-    /// Moves calls along. Returns true if all buckets that were started are complete.
+    /// Progresses calls. Returns true if all started buckets are complete.
     bool poll();
-    /// Returns once a bucket that was started is complete, and its gradients are where they lie.
+    /// Waits until a started bucket is complete and its gradients are in their places.
     void wait(int bucket);
-    /// Returns the marks of the bucket that was started last, when it is complete.
+    /// Returns the marks of the last bucket for which wait() has returned.
     const bucket_marks& marks() const noexcept { return marks_; }
-    /// Forgets which buckets were started: for the next iteration.
+    /// Resets the buckets for the next iteration.
     void restart() noexcept {
         for (bucket& b : buckets_) b.complete = b.skipped = false;
         marks_ = {};
@@ -79,8 +79,8 @@ private:
         std::byte* data = nullptr;
         communicator* comm = nullptr;
         row_exchange* sparse = nullptr;  // null: a dense bucket
-        std::vector<std::byte> errors;   // what was rounded away, as data; empty: it is not kept
-        std::int64_t travelling = 0;     // elements, without marks
+        std::vector<std::byte> errors;   // rounding errors, as data; empty: not kept
+        std::int64_t travelling = 0;     // elements that are sent, without marks
         iteration_clock::time began;
         std::size_t track = 0;  // of the trace
         bool skipped = false;
@@ -112,13 +112,13 @@ private:
     iteration_clock* clock_;
     bool exact_;
     std::vector<communicator*> comms_;
-    std::vector<window<std::byte>> memory_;  // by communicator; before buckets_, which wait for calls on it
+    std::vector<window<std::byte>> memory_;  // by communicator; outlives buckets_, which wait for calls on it
     std::vector<place> places_;              // by parameter
     std::vector<bucket> buckets_;
     std::vector<char> busy_tracks_;  // of the trace
     bucket_marks marks_;
     int started_ = 0;
-    int completed_ = 0;  // all before are complete
+    int completed_ = 0;  // all buckets before are complete
 };
 
 }  // namespace terrace::detail

@@ -87,7 +87,7 @@ double predicted_end(std::span<const gradient_parameter> parameters, std::span<c
 gradient_options sizes_that_end_first(std::span<const gradient_parameter> parameters, std::span<const int> order,
                                       std::span<const double> ready, const gradient_options& present,
                                       const std::function<double(std::int64_t)>& predicted) {
-    constexpr double alike = 1.005;  // ends closer than that are equal: predictions are no more exact
+    constexpr double alike = 1.005;  // closer ends count as equal: predictions are no more exact
     constexpr std::int64_t smallest = 64 << 10;
     std::int64_t all = 0;
     for (const gradient_parameter& p : parameters) all += static_cast<std::int64_t>(bytes_of(p));
@@ -104,7 +104,7 @@ gradient_options sizes_that_end_first(std::span<const gradient_parameter> parame
         }
     const double least = std::ranges::min_element(choices, {}, &choice::end)->end;
     std::erase_if(choices, [&](const choice& c) { return c.end > least * alike; });
-    const auto calls = [](const choice& c) { return std::pair(c.buckets, c.end); };  // each keeps a rank's core busy
+    const auto calls = [](const choice& c) { return std::pair(c.buckets, c.end); };  // each bucket costs processor time
     return std::ranges::min_element(choices, {}, calls)->sizes;
 }
 

@@ -19,7 +19,7 @@ std::vector<communicator*> expect_some(std::span<communicator* const> comms) {
     return {comms.begin(), comms.end()};
 }
 
-// After a failure a network may still read or write the memory of calls.
+// Destroys a core, or keeps it if it is broken: a network may then still read or write the memory of calls.
 void end(std::unique_ptr<reducer_core> core) {
     if (core && core->is_broken()) keep_for_ever(std::move(core));
 }
@@ -65,7 +65,7 @@ bool gradient_reducer::was_dense(int parameter) const { return core_->was_dense(
 bool gradient_reducer::poll() { return core_->poll(); }
 void gradient_reducer::finish() { core_->finish(); }
 void gradient_reducer::join(const std::function<void()>& after_each) { core_->join(after_each); }
-// Once its communicator is gone, UCX uses no memory of calls any more.
+// Destroys the old core, though it is broken: its communicator is gone, so UCX no longer uses memory of its calls.
 void gradient_reducer::move_to(elastic& job) {
     core_->give_up();
     core_ = std::make_unique<reducer_core>(std::vector{&job.comm()}, core_->parameter_list(), core_->settings());

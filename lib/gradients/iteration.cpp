@@ -1,8 +1,8 @@
-// From the first ready() to the end of finish(). All ranks make the same calls in the same order:
+// An iteration, from the first ready() to the end of finish(). All ranks make the same calls in the same order:
 //
 //   sum of weights (if weighted), bucket 0, bucket 1, ..., used parameters (if not known), last bucket
 //
-// and after that, where the marks of the last bucket say so: the parameters that ranks lack, or a new order.
+// Then, if the marks of the last bucket require that: the parameters that ranks lack, or a new order.
 
 #include <algorithm>
 #include <cstring>
@@ -117,7 +117,7 @@ void reducer_core::contribute(int parameter, state as) {
     std::memset(in_bucket, 0, bytes_of(p));
 }
 
-// Marks are for the last bucket: when it starts, this rank knows everything of the iteration.
+// Starts full buckets in order. The last bucket carries the marks, since this rank then knows the whole iteration.
 void reducer_core::start_full_buckets() {
     for (; next_ < buckets_.size() && pending_[at(next_)] == 0; ++next_) {
         if (next_ > 0 && !buckets_.lets_next_start(next_ - 1)) return;
@@ -198,12 +198,12 @@ void reducer_core::finish_synchronised() {
     clock_.finished();
 }
 
-// Zeros stand for all gradients that did not come, so that no other rank waits for them.
+// Contributes zeros in place of missing gradients, so no other rank waits for them.
 void reducer_core::contribute_rest() {
     for (int p = 0; p < parameters(); ++p) {
         if (states_[at(p)] != state::awaited) continue;
         const bool expected = used_.is_fixed() || !used_.may_differ() || declared_[at(p)] != 0;
-        if (used_.may_differ() && used_.has(p)) {  // in a local iteration
+        if (used_.may_differ() && used_.has(p)) {  // in an earlier local iteration
             contribute(p, state::ready);
             continue;
         }
@@ -218,7 +218,7 @@ void reducer_core::copy_out(int parameter) noexcept {
         std::memcpy(to.gradient, buckets_.memory_of(parameter), bytes_of(to));
 }
 
-// A gradient that another rank uses has its result; one that no rank uses stays as it was.
+// Copies out the result of an unused gradient if another rank uses it. Otherwise the gradient keeps its old value.
 void reducer_core::treat_unused() {
     used_.wait();
     for (int p = 0; p < parameters(); ++p) {
@@ -245,7 +245,7 @@ void reducer_core::end(bool settle) {
     under_way_ = local_ = joined_ = forward_is_done_ = false;
 }
 
-// All ranks come here, and none of them has a call in flight.
+// Throws the error of a missing gradient. All ranks call this function, and none of them has a call in flight.
 void reducer_core::report(int lacking) {
     trace_.restart();
     clock_.finished();

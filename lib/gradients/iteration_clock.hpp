@@ -16,11 +16,11 @@ class iteration_clock {
 public:
     using time = std::chrono::steady_clock::time_point;
 
-    /// Counts the time until the end of its result as spent in the reducer.
+    /// Counts the time until the destruction of the result as spent in the reducer.
     auto inside() noexcept {
         return at_end([this, since = now()] { inside_ += now() - since; });
     }
-    /// Writes slices to the trace of a communicator that has one, which must outlive this.
+    /// Writes slices to the trace of a communicator, if there is one. The communicator must outlive this.
     void trace_to(communicator& comm) {
         if (comm.is_traced()) trace_ = &comm;
     }
@@ -28,7 +28,7 @@ public:
     void slice(std::string_view track, std::string_view name, time begin, time end) const {
         if (trace_ != nullptr) trace_->trace(track, name, begin, end);
     }
-    /// A gradient is ready: its slice begins where that of the gradient before ended.
+    /// Writes the slice of a gradient that is ready. The slice begins at the end of the slice before.
     void gradient_is_ready(const std::string& name) {
         if (trace_ == nullptr) return;
         const time t = now();
@@ -37,19 +37,19 @@ public:
     }
     static time now() noexcept { return std::chrono::steady_clock::now(); }
 
-    /// A call has been started, or has been seen to be complete.
+    /// Counts a call that has been started, or was found to be complete.
     void started() noexcept {
         if (in_flight_++ == 0) busy_since_ = now();
     }
     void completed() noexcept {
         if (--in_flight_ == 0) busy_ += now() - busy_since_;
     }
-    /// finish() has been called.
+    /// Records the call of finish().
     void finishing() noexcept {
         finishing_ = now();
         hidden_ = busy_ + (in_flight_ > 0 ? finishing_ - busy_since_ : duration{});
     }
-    /// finish() returns, with gradients that were reduced.
+    /// Records the return of finish(), with reduced gradients.
     void finished() {
         const time end = now();
         last_.compute = seconds(finishing_ - begin_ - inside_);
@@ -64,7 +64,7 @@ public:
     }
     /// Returns the times of the last iteration that was reduced, without `waiting`.
     const gradient_times& last() const noexcept { return last_; }
-    /// True if there has been such an iteration.
+    /// Returns true if an iteration has been reduced.
     bool any() const noexcept { return any_; }
 
 private:

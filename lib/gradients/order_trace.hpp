@@ -7,40 +7,40 @@
 
 namespace terrace::detail {
 
-/// The order in which gradients become ready on one rank, and whether the buckets ought to follow it.
+/// Order in which gradients become ready on one rank, and the decision whether buckets should follow this order.
 ///
-/// Buckets follow the order of the first iteration. Later they change only if they are complete in another order than
-/// that in which they start, and in the same one in some iterations in a row: so not for a single slow gradient.
+/// Buckets follow the order of the first iteration. Later they change only if they become complete in another order
+/// than they start, and in the same order in some iterations in a row. A single slow gradient is ignored.
 class order_trace {
 public:
-    /// @param order that the buckets follow
+    /// @param order of the gradients in the buckets
     explicit order_trace(std::vector<int> order);
 
-    /// The gradient of a parameter is ready.
+    /// Records that the gradient of a parameter is ready.
     void saw(int parameter) {
         seen_.push_back(parameter);
         seen_at_.push_back(std::chrono::steady_clock::now());
     }
-    /// Returns how many iterations have been traced.
+    /// Returns the number of iterations that have been traced.
     int iterations() const noexcept { return iterations_; }
-    /// Returns when gradients were seen in this iteration, in the order of proposal() [s since the first one].
+    /// Returns the times at which gradients became ready, in the order of proposal() [s since the first one].
     std::vector<double> ready_times() const {
         std::vector<double> times;
         for (const auto& t : seen_at_) times.push_back(std::chrono::duration<double>(t - seen_at_.front()).count());
         return times;
     }
-    /// Whether the buckets ought to follow another order. To be asked once in an iteration, when all is seen.
-    /// @param buckets how many there are   @param bucket_of the bucket of a parameter
+    /// Returns true if the buckets should follow another order. To be called once in an iteration, after all saw().
+    /// @param buckets number of buckets   @param bucket_of returns the bucket of a parameter
     bool asks_for_change(int buckets, const std::function<int(int)>& bucket_of);
-    /// Returns the order that was seen last; parameters that were not seen come behind, in the order so far.
+    /// Returns the order of this iteration; parameters that were not seen follow, in the order so far.
     std::vector<int> proposal() const;
-    /// The buckets follow this order from now on.
+    /// Sets the order that the buckets follow from now on.
     void follow(const std::vector<int>& order) {
         order_ = order;
         first_ = false;
         in_a_row_ = 0;
     }
-    /// Forgets what was seen: for the next iteration.
+    /// Clears the recorded order, for the next iteration.
     void restart() noexcept {
         iterations_ += !seen_.empty();
         seen_.clear();
@@ -48,15 +48,15 @@ public:
     }
 
 private:
-    static constexpr int patience = 3;  // iterations in a row; any number from 2 on keeps single ones from mattering
+    static constexpr int patience = 3;  // iterations in a row; any number from 2 on ignores a single different one
 
-    std::vector<int> order_;  // that the buckets follow
+    std::vector<int> order_;  // present order of the buckets
     std::vector<int> seen_;   // in this iteration
     std::vector<std::chrono::steady_clock::time_point> seen_at_;
     int iterations_ = 0;
-    std::vector<int> left_;  // memory of asks_for_change(), by bucket
+    std::vector<int> left_;  // scratch of asks_for_change(), by bucket
     bool first_ = true;
-    std::uint64_t last_ = 0;  // hash of the order in which the buckets were complete in the iteration before
+    std::uint64_t last_ = 0;  // hash of the order in which buckets were complete in the previous iteration
     int in_a_row_ = 0;
 };
 

@@ -25,10 +25,10 @@ std::string text_of(communicator& comm, std::string text, int root) {
     return text;
 }
 
-// The first difference, in words; empty if there is none.
+// Returns the first difference, in words; empty if there is none.
 std::string difference(const std::string& first_rank, const described& mine, int rank) {
     std::vector<std::string_view> theirs = split_at('\0', first_rank);
-    theirs.pop_back();  // what is behind the last end of a line
+    theirs.pop_back();  // the empty text behind the last line
     const auto [there, here] = std::ranges::mismatch(theirs, mine.lines);
     if (there == theirs.end() && here == mine.lines.end()) return {};
     if (there == theirs.end()) return fmt::format("rank 0 has nothing where rank {} has {}", rank, *here);
@@ -78,7 +78,7 @@ std::string objection_to(const state_tensor& t) {
 
 void expect_same_lines(communicator& comm, const char* call, const described& mine) {
     std::string text;
-    for (const std::string& line : mine.lines) text.append(line).push_back('\0');  // which no line has
+    for (const std::string& line : mine.lines) text.append(line).push_back('\0');  // which no line contains
     const bool refused = !mine.objection.empty();
     const std::uint64_t hash = refused ? 0 : hash_of(text.data(), text.size()) | 1;
     std::vector<std::uint64_t> all(at(comm.size()));

@@ -34,8 +34,8 @@ void broadcast_fused(communicator& comm, std::span<const state_tensor> tensors, 
     }
 }
 
-// Copies the tensors of rank `root` to all ranks, which have the same tensors. Small ones are packed into messages of
-// `fused_bytes`, larger ones travel by themselves.
+// Copies the tensors of rank `root` to all ranks, which have the same tensors. Small tensors are packed into messages
+// of at most `fused_bytes`; larger ones are sent one by one.
 void broadcast_state(communicator& comm, std::span<const state_tensor> tensors, int root, std::int64_t fused_bytes) {
     const auto most = static_cast<std::size_t>(fused_bytes);
     std::vector<std::byte> pack;
@@ -51,7 +51,7 @@ void broadcast_state(communicator& comm, std::span<const state_tensor> tensors, 
     }
 }
 
-constexpr int usual_iteration = 3;  // from 0: the first ones make programs, and are slower
+constexpr int usual_iteration = 3;  // from 0: earlier iterations make programs, and are slower
 
 std::vector<std::unique_ptr<row_exchange>> sparse_of(const std::vector<gradient_parameter>& parameters,
                                                      const gradient_options& o) {
@@ -157,7 +157,7 @@ void reducer_core::drop(std::span<const int> dropped) {
 
 void reducer_core::drop(std::span<const int> dropped, int root) {
     expect_between("drop");
-    constexpr char refused = 2;  // the other ranks are not to wait
+    constexpr char refused = 2;  // reported to the other ranks, so they do not wait
     const bool wrong = std::any_of(dropped.begin(), dropped.end(), [&](int p) { return p < 0 || p >= parameters(); });
     if (comm().rank() == root && !wrong) drop(dropped);
     if (comm().rank() == root && wrong) std::fill(dropped_.begin(), dropped_.end(), refused);
@@ -184,13 +184,13 @@ gradient_times reducer_core::statistics() {
     return times;
 }
 
-// On the rank that decides, when it has seen the whole iteration.
+// Returns true if the buckets should change. Called by rank 0, after all gradients of the iteration are ready.
 bool reducer_core::asks_for_change() {
     if (seeks_sizes_ && trace_.iterations() >= usual_iteration) return true;
     return trace_.asks_for_change(buckets(), [this](int p) { return buckets_.bucket_of(p); });
 }
 
-// All ranks come here, with the results of an iteration where their gradients lie.
+// Makes new buckets, on all ranks together. Moves the results of the iteration to their new places.
 void reducer_core::rebuild() {
     std::vector<int> order = trace_.proposal();
     if (seeks_sizes_ && comm().rank() == 0 && trace_.iterations() >= usual_iteration) {

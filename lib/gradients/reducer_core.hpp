@@ -17,13 +17,13 @@
 
 namespace terrace::detail {
 
-/// The implementation of a gradient_reducer: its buckets, and the iteration that is under way.
+/// Implementation of a gradient_reducer: its buckets, and the current iteration.
 class reducer_core {
 public:
     reducer_core(std::vector<communicator*> comms, std::vector<gradient_parameter> parameters,
                  const gradient_options& o);
 
-    // As gradient_reducer has them.
+    // The functions of gradient_reducer.
     void* gradient(int parameter, element_type type);
     void set_gradient(int parameter, void* gradient);
     const gradient_parameter& known(int parameter) const;
@@ -54,11 +54,11 @@ public:
     const std::shared_ptr<int>& guards() const noexcept { return guards_; }
 
 private:
-    /// What an iteration knows of a gradient.
+    /// State of a gradient in the current iteration.
     enum class state : char {
         awaited,
         ready,
-        unused,   // on this rank: zeros stand for it
+        unused,   // on this rank: zeros replace the gradient
         dropped,  // on all ranks
     };
 
@@ -69,7 +69,7 @@ private:
             throw usage_error("gradient_reducer: an earlier call failed, and the reducer is broken; make a new one");
     }
     void expect_between(const char* call) const;
-    // What another rank may wait for has not been done after an error.
+    // Breaks the reducer if the action throws, since another rank may wait for the rest of the action.
     template <class Action>
     void or_break(Action action) {
         try {
@@ -100,8 +100,8 @@ private:
     std::vector<communicator*> comms_;
     std::vector<gradient_parameter> parameters_;
     gradient_options options_;
-    gradient_options sizes_;  // options_, with the sizes of buckets that are in force
-    bool seeks_sizes_;        // until they are chosen
+    gradient_options sizes_;  // options_, with the current sizes of buckets
+    bool seeks_sizes_;        // until sizes are chosen
     iteration_clock clock_;
     order_trace trace_;
     std::vector<std::unique_ptr<row_exchange>> sparse_;  // by parameter; null if it is dense
@@ -109,19 +109,19 @@ private:
     used_set used_;
     weight_sum weights_;
     std::vector<state> states_;      // by parameter
-    std::vector<char> declared_;     // by parameter: forward_done said that it is used
+    std::vector<char> declared_;     // by parameter: declared as used by forward_done
     std::vector<char> dropped_;      // by parameter
-    std::vector<std::byte> kept_;    // gradients in buckets that this rank does not use, in case no rank does
-    std::vector<std::size_t> keep_;  // by parameter: where in kept_
+    std::vector<std::byte> kept_;    // saved gradients in buckets that this rank does not use; restored if no rank does
+    std::vector<std::size_t> keep_;  // by parameter: offset in kept_
     std::vector<int> pending_;       // by bucket: gradients that are awaited
     double weight_ = 1;              // of the next iteration
-    int next_ = 0;                   // bucket to start
-    int last_ = -1;                  // bucket that travels
-    int lacking_ = -1;               // first parameter whose gradient did not come
+    int next_ = 0;                   // next bucket to start
+    int last_ = -1;                  // last bucket that is sent; -1: none
+    int lacking_ = -1;               // first parameter whose gradient is missing; -1: none
     int rebuilds_ = 0;
-    bool under_way_ = false;  // an iteration
-    bool local_ = false;      // that sends nothing
-    bool joined_ = false;     // that this rank has no data for
+    bool under_way_ = false;  // an iteration has begun
+    bool local_ = false;      // the iteration sends nothing
+    bool joined_ = false;     // this rank has no data for the iteration
     bool forward_is_done_ = false;
     bool broken_ = false;
     std::shared_ptr<int> guards_ = std::make_shared<int>(0);

@@ -45,7 +45,7 @@ bool row_exchange::follow_up() {
     followed_up_ = true;
     std::int64_t most = 0;
     for (std::size_t r = 0; r < all_.size(); r += words) most = std::max(most, all_[r]);
-    // Powers of two, so that calls have few shapes.
+    // Counts are padded to powers of two, so calls have few shapes.
     const std::size_t padded = most == 0 ? 0 : std::bit_ceil(size_from(most));
     dense_ = is_faster_dense(most, padded);
     if (factor_ != 1) scale_floats(values_.data(), static_cast<std::int64_t>(rows_.size()) * row_, type_, factor_);
@@ -57,7 +57,7 @@ bool row_exchange::follow_up() {
     return true;
 }
 
-// All ranks know `most`, and have the same plan. Which rows there are travels either way.
+// Returns the same on all ranks, since all know `most` and have the same plan. Row numbers are sent in both cases.
 bool row_exchange::is_faster_dense(std::int64_t most, std::size_t padded) const {
     const auto bytes = [&](std::size_t rows) { return static_cast<std::int64_t>(rows * row_bytes()); };
     if (options_.dense_above == 0 && most > 0) {
@@ -65,7 +65,7 @@ bool row_exchange::is_faster_dense(std::int64_t most, std::size_t padded) const 
         const double sparse = comm_->predicted_allgather(bytes(padded * size_from(comm_->size())));
         if (dense > 0 && sparse > 0) return dense < sparse;
     }
-    // A ring gathers P - 1 parts of `most` rows, and reduces in 2 (P - 1) / P parts of all rows.
+    // Without predictions: a ring gathers P - 1 parts of `most` rows, and reduces in 2 (P - 1) / P parts of all rows.
     const double limit = options_.dense_above > 0 ? options_.dense_above : 2.0 / comm_->size();
     return static_cast<double>(most) > limit * static_cast<double>(rows_of_parameter_);
 }
@@ -110,7 +110,7 @@ void row_exchange::merge() {
     }
 }
 
-// Equal rows are order_[first] ... order_[last - 1]. Their sum is rounded once.
+// Adds up equal rows, order_[first] ... order_[last - 1]. Their sum is rounded once.
 template <class T>
 void row_exchange::merge_as(std::size_t first, std::size_t last) {
     using wide = accumulator_t<T>;

@@ -12,40 +12,40 @@
 
 namespace terrace::detail {
 
-/// The sparse gradient of one parameter. Ranks gather how many rows each of them has, then which rows, then their
-/// values; each rank adds up equal rows in the order of ranks, so that all get the same bits. Where many rows are in
-/// use, values travel as one dense gradient.
+/// Sparse gradient of one parameter. Ranks gather the number of rows of each rank, then the row numbers and their
+/// values. Each rank adds up equal rows in the order of ranks, so all results have the same bits. If many rows are in
+/// use, values are sent as one dense gradient.
 class row_exchange {
 public:
     row_exchange(const gradient_parameter& p, const gradient_options& o);
 
     /// Adds rows of this rank, which may repeat. @throws usage_error if a row does not exist
     void add(std::span<const std::int64_t> rows, const void* values);
-    /// Drops the rows of this rank that have not been sent.
+    /// Clears the rows of this rank.
     void forget() noexcept {
         rows_.clear();
         values_.clear();
     }
 
-    /// Starts: gathers counts and marks. @param factor of all values, before they are added up
+    /// Starts the exchange: gathers counts and marks. @param factor of all values, before they are added up
     void start(communicator& comm, const bucket_marks& marks, double factor);
-    /// Starts what follows the counts, once these are there. Returns true if it has been started: only then may another
-    /// call begin on any communicator, since all ranks keep to one order.
+    /// Starts the calls that follow the counts, once these have arrived. Returns true if they have been started. Only
+    /// then may another call begin on any communicator, since all ranks keep to one order.
     bool follow_up();
-    /// Moves calls along. Returns true if all are complete.
+    /// Progresses calls. Returns true if all are complete.
     bool test() { return follow_up() && rows_call_.test() && values_call_.test(); }
-    /// Returns when follow_up() has been done.
+    /// Waits until follow_up() has started its calls.
     void wait_for_follow_up() {
         counts_call_.wait();
         follow_up();
     }
-    /// Returns when all calls are complete.
+    /// Waits until all calls are complete.
     void wait() {
         wait_for_follow_up();
         rows_call_.wait();
         values_call_.wait();
     }
-    /// Returns the marks of all ranks together. After wait().
+    /// Returns the combined marks of all ranks. After wait().
     bucket_marks marks() const noexcept;
 
     /// Adds up equal rows. After wait().
@@ -58,11 +58,11 @@ public:
     /// Returns the rows that any rank has, ascending, and their values.
     std::span<const std::int64_t> rows() const noexcept { return result_rows_; }
     const void* values() const noexcept { return result_.data(); }
-    /// True if the values travelled as a dense gradient.
+    /// Returns true if the values were sent as a dense gradient.
     bool was_dense() const noexcept { return dense_; }
 
 private:
-    static constexpr std::size_t words = 3;  // of a rank: its rows, and its marks
+    static constexpr std::size_t words = 3;  // per rank: its number of rows, and its marks
 
     std::size_t row_bytes() const noexcept { return static_cast<std::size_t>(row_) * size_of(type_); }
     bool is_faster_dense(std::int64_t most, std::size_t padded) const;
@@ -79,10 +79,10 @@ private:
     double factor_ = 1;
     std::array<std::int64_t, words> mine_{};
     std::vector<std::int64_t> all_;              // words of each rank
-    std::vector<std::int64_t> rows_, all_rows_;  // padded to the same number for each rank
+    std::vector<std::int64_t> rows_, all_rows_;  // row numbers, padded to the same count for each rank
     std::vector<std::byte> values_, all_values_;
     std::vector<std::byte> dense_values_;
-    std::vector<std::size_t> order_;  // of all rows: ascending, equal ones in the order of ranks
+    std::vector<std::size_t> order_;  // of all rows: ascending, equal rows in the order of ranks
     std::vector<std::int64_t> result_rows_;
     std::vector<std::byte> result_;
     std::vector<double> sum_;  // of one row

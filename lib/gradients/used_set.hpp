@@ -11,39 +11,39 @@
 
 namespace terrace::detail {
 
-/// Which parameters ranks have used since gradients were reduced last: a bitmap, one byte each, whose maximum over
-/// ranks is found where options say so.
+/// Parameters that ranks have used since the last reduction: a map with one byte each. The maximum over ranks is
+/// computed if the options require that.
 class used_set {
 public:
     used_set(std::size_t parameters, unused_parameters how)
         : how_(how), mine_(parameters), all_(parameters), expected_(parameters) {}
 
-    /// True if parameters may be unused at all.
+    /// Returns true if parameters may be unused at all.
     bool may_differ() const noexcept { return how_ != unused_parameters::error; }
-    /// This rank has used a parameter.
+    /// Records that this rank has used a parameter.
     void add(int parameter) noexcept { mine_[at(parameter)] = 1; }
     bool has(int parameter) const noexcept { return mine_[at(parameter)] != 0; }
-    /// True if the set of this rank is known from the first iteration on.
+    /// Returns true if the set of this rank is fixed, since an earlier iteration.
     bool is_fixed() const noexcept { return known_; }
-    /// Whether this rank is to use a parameter, where the set is fixed.
+    /// Returns true if this rank must use a parameter, by its fixed set.
     bool expects(int parameter) const noexcept { return expected_[at(parameter)] != 0; }
 
-    /// Starts to find out what all ranks have used, if that is not known.
+    /// Starts to compute the maximum over all ranks, if it is needed and not known for good.
     void start(communicator& comm) {
         if (!may_differ() || all_known_) return;
         asked_ = true;
         call_ = comm.allreduce_async(std::as_const(mine_), all_, exact(reduce_op::max));
     }
-    /// Returns when that is known.
+    /// Waits for the result.
     void wait() { call_.wait(); }
-    /// True if any rank has used a parameter. After wait().
+    /// Returns true if any rank has used a parameter. After wait().
     bool anywhere(int parameter) const noexcept { return all_[at(parameter)] != 0; }
-    /// Forgets what this rank has used: for the next iteration.
-    /// @param settle whether this set is the one of all iterations, if such a set is wanted
+    /// Clears the set of this rank, for the next iteration.
+    /// @param settle this set becomes the one of all later iterations, if the options require a fixed set
     void restart(bool settle) {
         if (how_ == unused_parameters::fixed && settle && asked_) {
             all_known_ = true;
-            const bool took_part = std::count(mine_.begin(), mine_.end(), 1) > 0;  // it is no rank that has joined
+            const bool took_part = std::count(mine_.begin(), mine_.end(), 1) > 0;  // false on a rank in join()
             if (!known_ && took_part) expected_ = mine_;
             known_ |= took_part;
         }
@@ -54,9 +54,9 @@ public:
 private:
     unused_parameters how_;
     std::vector<std::uint8_t> mine_, all_, expected_;  // by parameter
-    bool known_ = false;                               // expected_
-    bool all_known_ = false;                           // all_, for good
-    bool asked_ = false;                               // start() has
+    bool known_ = false;                               // expected_ is known
+    bool all_known_ = false;                           // all_ is known, for good
+    bool asked_ = false;                               // start() has started a call
     request call_;
 };
 

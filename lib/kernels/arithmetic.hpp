@@ -11,23 +11,23 @@
 
 #include "base/element_types.hpp"
 
-// The operations on two elements: one text for processors and for GPUs, so that both have the same bits. All of it is
-// constexpr, which nvcc compiles for either side. Each row of reduce_ops.def is a struct here.
+// Operations on two elements. Processors and GPUs compile the same source, so results have the same bits. All functions
+// are constexpr, so nvcc compiles them for both sides. Each row of reduce_ops.def has a struct here.
 
 namespace terrace::detail::arithmetic {
 
-// The type that values are combined in: wide enough that a reduction of many short floats rounds once.
+// Type in which values are combined, wide enough to round a reduction of many short floats only once, at the end.
 template <class T>
 using wide_t = accumulator_t<T>;
-// The type of the divisor of avg: the number of ranks, which a short integer may not hold.
+// Type of the divisor of avg. The divisor is the number of ranks, which may exceed the range of a short integer.
 template <class T>
 using divisor_t = std::common_type_t<part_t<wide_t<T>>, int>;
 
-// Signed integers are added and multiplied as unsigned: overflow then wraps. Short ones would be promoted to int first.
+// Unsigned type in which integers are added and multiplied, so overflow wraps. Short types would be promoted to int.
 template <class T>
 using ring_t = std::conditional_t<sizeof(T) < 4, std::uint32_t, std::make_unsigned_t<T>>;
 
-// The type as which elements are combined: truth values as bytes, so that any byte may stand for true.
+// Type as which elements are combined. Truth values are combined as bytes, so any byte but 0 may mean true.
 template <class T>
 using kernel_t = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;
 
@@ -52,7 +52,7 @@ struct prod {
     }
 };
 
-// a < b of two numbers, with -0 < +0.
+// Returns a < b, with -0 < +0.
 template <class T>
 constexpr bool before(T a, T b) noexcept {
     if constexpr (std::is_floating_point_v<T>) {
@@ -63,7 +63,7 @@ constexpr bool before(T a, T b) noexcept {
     }
 }
 
-// a != a holds for NaN, which then wins.
+// Returns NaN if an operand is NaN: a != a is true for NaN.
 struct min {
     template <class T>
     static constexpr T of(T a, T b) noexcept {
@@ -78,10 +78,10 @@ struct max {
     }
 };
 
-// Sums that are divided in the end.
+// A sum that finished() divides.
 struct avg : sum {};
 
-// Sums of elements that are multiplied before: see multiply().
+// A sum of elements that multiply() has multiplied by a factor before.
 struct premul_sum : sum {};
 
 template <class Operator>
@@ -95,7 +95,7 @@ struct band : bit_by_bit<std::bit_and<>> {};
 struct bor : bit_by_bit<std::bit_or<>> {};
 struct bxor : bit_by_bit<std::bit_xor<>> {};
 
-// Truth values, without branches, so that loops vectorise.
+// Operation on truth values, without branches, so loops vectorise.
 template <class Operator>
 struct of_truth_values {
     template <class T>
@@ -107,7 +107,7 @@ struct land : of_truth_values<std::bit_and<>> {};
 struct lor : of_truth_values<std::bit_or<>> {};
 struct lxor : of_truth_values<std::bit_xor<>> {};
 
-// True for operations on complex numbers that combine real and imaginary parts each for themselves.
+// True for operations that combine the real and the imaginary parts of complex numbers separately.
 template <class Op>
 inline constexpr bool is_by_parts = std::is_base_of_v<sum, Op>;
 
@@ -118,7 +118,7 @@ constexpr T canonical(T x) noexcept {
     else return x;
 }
 
-// The last step of every reduction.
+// Finishes a reduction: divides the result of avg, and makes NaN canonical.
 template <class Op, class T>
 constexpr wide_t<T> finished(wide_t<T> x, divisor_t<T> divisor) noexcept {
     if constexpr (std::is_same_v<Op, avg>) x = static_cast<wide_t<T>>(x / divisor);

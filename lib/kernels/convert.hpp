@@ -9,7 +9,7 @@
 #include "kernels/arithmetic.hpp"
 #include "kernels/reduce.hpp"
 
-// Elements as what they are added up in, and back: for loops that reduce, and for those that encode.
+// Conversions between elements and the type in which they are added up, for loops that reduce and loops that encode.
 
 namespace terrace::detail::arithmetic {
 
@@ -26,7 +26,7 @@ inline void narrow(T* to, const wide_t<T>* from, std::int64_t n) noexcept {
 #if defined(__x86_64__)
 #    define TERRACE_WIDE gnu::target("avx2,f16c")
 
-// By instructions, which round as the conversion in types.hpp does.
+// These specialisations use conversion instructions, which round like the conversion in types.hpp.
 template <>
 [[TERRACE_WIDE]] inline void widen<vectors::wide, float16>(float* to, const float16* from, std::int64_t n) noexcept {
     std::int64_t i = 0;

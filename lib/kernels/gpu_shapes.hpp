@@ -9,16 +9,16 @@
 #include "kernels/arithmetic.hpp"
 #include "kernels/gpu_reduce.hpp"
 
-// Which kernels there are for GPUs: types x operations x shapes, and no more than it takes.
+// Kernels that are compiled for GPUs: types x operations x shapes, without duplicates.
 
 namespace terrace::detail::gpu {
 
-inline constexpr int threads = 256;  // of a block
+inline constexpr int threads = 256;  // per block
 
-// How many sources are read at once, and how many vectors of each: two are the step of a ring. In flight on a
-// multiprocessor are so 4 blocks x 256 threads x 8 loads x 16 bytes = 128 KiB, or 96 KiB of more sources. Memory that
-// delivers 4.8 TB/s after 800 ns to 132 multiprocessors takes 29 KiB of each; what is above that hides the time between
-// two batches. 4 blocks leave a thread 64 registers, 3 leave 80.
+// Shape of a kernel: sources that are read at once, and vectors of each. A step of a ring has two sources. Then 4
+// blocks x 256 threads x 8 loads x 16 bytes = 128 KiB are in flight per multiprocessor; with more sources, 96 KiB.
+// Memory that delivers 4.8 TB/s after 800 ns to 132 multiprocessors needs 29 KiB in flight on each. The surplus hides
+// the time between two batches. With 4 blocks a thread has 64 registers, with 3 it has 80.
 struct two {
     static constexpr int batch = 2, unrolled = 4, most = 2, blocks = 4;
 };
@@ -26,16 +26,16 @@ struct many {
     static constexpr int batch = 4, unrolled = 2, most = most_gpu_sources, blocks = 3;
 };
 
-// The operation of a kernel. One kernel is for all sums: where nothing is divided, they are one.
+// Operation of a kernel. All sums share one kernel, since they differ only in the division of avg.
 template <class Op>
 using kernel_op = std::conditional_t<std::is_base_of_v<arithmetic::sum, Op>, arithmetic::sum, Op>;
 
-// True where signed and unsigned integers have other bits. An average divides sums.
+// True if signed and unsigned integers give different bits. A sum does, since its kernel also divides for avg.
 template <class Op>
 inline constexpr bool minds_sign =
     std::is_same_v<Op, arithmetic::sum> || std::is_same_v<Op, arithmetic::min> || std::is_same_v<Op, arithmetic::max>;
 
-// The type of a kernel: unsigned where the sign does not matter, the parts of complex numbers where they do not mix.
+// Returns the type of a kernel: unsigned if the sign is irrelevant, the parts of complex numbers if these do not mix.
 template <class Op, class T>
 constexpr auto kernel_type() noexcept {
     if constexpr (std::signed_integral<T> && !minds_sign<Op>) return std::type_identity<std::make_unsigned_t<T>>();
@@ -59,11 +59,11 @@ auto with_op(reduce_op op, int k, const Call& call) {
 #include <terrace/reduce_ops.def>
         // clang-format on
     }
-    __builtin_unreachable();  // a call is refused before
+    __builtin_unreachable();  // calls of other operations have been refused
 }
 
-/// Calls call.run<T, Op, Shape>(parts) of the kernel for these; the operation is defined for the type. An element is so
-/// many of the kernel's.
+/// Calls call.run<T, Op, Shape>(parts) for the kernel of a type, an operation and k sources. The operation must be
+/// defined for the type. `parts` is the number of elements of the kernel in one element.
 template <class Call>
 auto with_kernel(element_type type, reduce_op op, int k, const Call& call) {
     return with_type(type, [&]<class T>(std::type_identity<T>) { return with_op<T>(op, k, call); });

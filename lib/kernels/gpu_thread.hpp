@@ -21,16 +21,16 @@
 #    define TERRACE_ROLLED
 #endif
 
-// The work of one thread of a k-input reduction on a GPU. Compiled for processors too, where a test runs the threads of
-// a launch one after the other.
+// Work of one thread of a k-input reduction on a GPU. Also compiled for processors, where a test runs the threads of a
+// launch one after another.
 //
 //      head   | tiles: whole blocks, `unrolled` vectors a thread | rest: vectors | tail
 //      -------|--------------------------------------------------|---------------|------
 //      by one | 16 bytes, all loads of a batch before the first  | 16 bytes each | by one
 //             | use                                              |               |
 //
-// dst is aligned to 16 bytes behind the head. Where a source then is not, there are no tiles, and each vector of it is
-// put together from the two aligned ones that it lies in; head and tail are longer by one vector, so that these lie
+// Behind the head, dst is aligned to 16 bytes. If a source is not, there are no tiles. Each vector of that source is
+// assembled from the two aligned vectors that contain it. Head and tail are then longer by one vector, so these two lie
 // inside the source.
 
 namespace terrace::detail::gpu {
@@ -41,13 +41,13 @@ struct alignas(16) vector {
 template <class T>
 inline constexpr int per_vector = sizeof(vector) / sizeof(T);
 
-/// All that is the same for every thread.
+/// Parameters that are the same for every thread.
 struct task {
     void* dst;
     std::int64_t count;    // [elements]
     std::int64_t head;     // [elements]
-    std::int64_t vectors;  // behind the head; what is left is the tail
-    std::int64_t tiled;    // of these, in whole tiles
+    std::int64_t vectors;  // behind the head; the rest is the tail
+    std::int64_t tiled;    // vectors in whole tiles
     int k, divisor;
 };
 
@@ -61,14 +61,14 @@ inline std::uint32_t misaligned(const void* p) noexcept {
     return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(p) & (sizeof(vector) - 1));
 }
 
-/// @param tile vectors
+/// Divides a reduction into head, vectors and tail. @param element [bytes]   @param tile [vectors]
 inline task part(void* dst, const void* const* sources, int k, std::int64_t count, std::size_t element, int divisor,
                  int tile) noexcept {
     const auto per_vector = static_cast<std::int64_t>(sizeof(vector) / element);
     bool shifted = false;
     for (int s = 0; s < k; ++s) shifted |= misaligned(sources[s]) != misaligned(dst);
     const std::int64_t spare = shifted ? per_vector : 0;
-    // Complex numbers need not lie where multiples of their size do; then all are head.
+    // Complex numbers need not be aligned to their size. If dst is not, all elements belong to the head.
     if (misaligned(dst) % element != 0) return {dst, count, count, 0, 0, k, divisor};
     const auto to_boundary = static_cast<std::int64_t>(((0u - misaligned(dst)) & (sizeof(vector) - 1)) / element);
     task t{dst, count, to_boundary + spare, 0, 0, k, divisor};
@@ -77,14 +77,14 @@ inline task part(void* dst, const void* const* sources, int k, std::int64_t coun
     return t;
 }
 
-/// Blocks that leave no thread more than one vector and one element of head and tail.
+/// Returns the number of blocks with which a thread has at most one vector and one element of head and tail.
 inline std::int64_t blocks(const task& t, std::size_t element) noexcept {
     const std::int64_t outside = t.count - t.vectors * static_cast<std::int64_t>(sizeof(vector) / element);
     return ((t.vectors > outside ? t.vectors : outside) + threads - 1) / threads;
 }
 
-// Each input is read once, and not soon again: it may leave the caches first. A result is what is sent next. By name,
-// because the compiler takes accesses of 16 bytes apart where it likes.
+// Loads a vector. Inputs that are read once and not soon again may leave the caches first; results stay in the caches,
+// since they are sent next. Both functions use intrinsics, since the compiler may split other accesses of 16 bytes.
 template <bool once>
 TERRACE_EITHER_SIDE inline vector load(const vector* p) noexcept {
 #ifdef __CUDA_ARCH__
@@ -104,7 +104,7 @@ TERRACE_EITHER_SIDE inline void store(vector* p, const vector& v) noexcept {
 #endif
 }
 
-// 16 bytes from anywhere; both aligned vectors lie inside the buffer. The neighbouring thread reads one of them, too.
+// Loads 16 bytes from any address. Both aligned vectors must lie inside the buffer. Neighbouring threads share one.
 TERRACE_EITHER_SIDE inline vector load_anywhere(const std::byte* p) noexcept {
     const auto shift = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(p) & (sizeof(vector) - 1));
     const auto* at = reinterpret_cast<const vector*>(p - shift);
@@ -112,7 +112,7 @@ TERRACE_EITHER_SIDE inline vector load_anywhere(const std::byte* p) noexcept {
     const vector low = load<false>(at), high = load<false>(at + 1);
     const std::uint32_t words[8] = {low.words[0],  low.words[1],  low.words[2],  low.words[3],
                                     high.words[0], high.words[1], high.words[2], high.words[3]};
-    // Indices known to the compiler alone stay in registers: first by 8 bytes, then by 4, then within words.
+    // Shifts by 8 bytes, then by 4, then within words: only arrays with constant indices stay in registers.
     std::uint32_t six[6], five[5];
     for (int i = 0; i < 6; ++i) six[i] = shift & 8 ? words[i + 2] : words[i];
     for (int i = 0; i < 5; ++i) five[i] = shift & 4 ? six[i + 1] : six[i];
@@ -123,7 +123,7 @@ TERRACE_EITHER_SIDE inline vector load_anywhere(const std::byte* p) noexcept {
     return v;
 }
 
-// Short floats by instructions where there are, which round as types.hpp does.
+// Widens a short float, by an instruction if there is one. Instructions round like types.hpp.
 template <class T>
 TERRACE_EITHER_SIDE inline arithmetic::wide_t<T> widened(T x) noexcept {
 #ifdef __CUDA_ARCH__
@@ -136,7 +136,7 @@ TERRACE_EITHER_SIDE inline arithmetic::wide_t<T> widened(T x) noexcept {
         return static_cast<arithmetic::wide_t<T>>(x);
 }
 
-// NaN is canonical already; the instructions make it another.
+// Rounds to a short float in the same way. The instructions would change a canonical NaN, so NaN is set separately.
 template <class T>
 TERRACE_EITHER_SIDE inline T narrowed(arithmetic::wide_t<T> x) noexcept {
 #ifdef __CUDA_ARCH__
@@ -158,11 +158,11 @@ TERRACE_EITHER_SIDE inline T narrowed(arithmetic::wide_t<T> x) noexcept {
     return static_cast<T>(x);
 }
 
-// True for the kernel of sum and avg. Partial sums of an average are not divided.
+// True for the kernel of sum and avg. Its partial sums of an average are not divided.
 template <class Op>
 inline constexpr bool averages = std::is_same_v<Op, arithmetic::sum>;
 
-/// A partial result: as it lies in memory, so that short integers stay packed, or in float.
+/// Partial result of a vector: in float for short floats, else packed as in memory, so short integers stay packed.
 template <class T>
 class partial {
     using wide = arithmetic::wide_t<T>;
@@ -210,7 +210,7 @@ public:
     }
 };
 
-/// `Unrolled` vectors, `stride` apart. `Batch` sources are on their way at once; two means that there are two.
+/// Combines `Unrolled` vectors, `stride` apart. Loads `Batch` sources at once; if that is 2, there are only 2 sources.
 template <class T, class Op, int Batch, int Unrolled, bool Aligned>
 TERRACE_EITHER_SIDE inline void combine(const task& t, const void* const* sources, std::int64_t first,
                                         int stride) noexcept {
@@ -249,7 +249,7 @@ TERRACE_EITHER_SIDE inline void combine(const task& t, const void* const* source
     }
 }
 
-/// dst[i] alone.
+/// Computes dst[i] alone.
 template <class T, class Op, int Batch>
 TERRACE_EITHER_SIDE inline void combine_one(const task& t, const void* const* sources, std::int64_t i) noexcept {
     const int k = Batch == 2 ? 2 : t.k;
@@ -262,8 +262,8 @@ TERRACE_EITHER_SIDE inline void combine_one(const task& t, const void* const* so
     static_cast<T*>(t.dst)[i] = narrowed<T>(result);
 }
 
-/// One thread's share. Op is sum for avg, too. Every element is read and written by one thread alone, so dst may be a
-/// source.
+/// Computes one thread's share. Op is sum for avg, too. Only one thread reads and writes an element of dst, so dst may
+/// be a source.
 template <class T, class Op, int Batch, int Unrolled>
 TERRACE_EITHER_SIDE inline void reduce(const task& t, const void* const* sources, const thread_position& at) noexcept {
     const std::int64_t tile = std::int64_t{at.threads} * Unrolled, threads = at.blocks * at.threads;

@@ -16,17 +16,17 @@ namespace {
 
 using namespace arithmetic;
 
-// As many inputs pass at a time: each pass of one more reads and writes a tile of partial results again.
+// Inputs that one pass combines. Each further pass reads and writes a tile of partial results again.
 constexpr int fan_in = 4;
 
-// Partial results of a tree [bytes], one for each of its levels.
+// Tile of partial results of a tree [bytes]. Each level of the tree has one.
 constexpr std::size_t tree_tile = 2048;
 
-// Partial results and inputs that are converted [elements], which stay in the innermost cache.
+// Tile of partial results and of converted inputs [elements], short enough to stay in the innermost cache.
 template <class T>
 constexpr std::int64_t tile = 2048 / sizeof(T);
 
-// Products of complex numbers, part by part: compilers vectorise no loop over whole ones.
+// Multiplies complex numbers part by part: compilers vectorise no loop over whole complex numbers.
 template <class Op, class T, int N, bool last>
 inline void fold_complex(T* to, const T* const* inputs, std::int64_t n) noexcept {
     using part = part_t<T>;
@@ -45,8 +45,8 @@ inline void fold_complex(T* to, const T* const* inputs, std::int64_t n) noexcept
     }
 }
 
-// to[i] = in[0][i] op ... op in[N-1][i]. The loop may run in any order: `to` is an input or does not touch one, so no
-// iteration sees another's result.
+// Computes to[i] = in[0][i] op ... op in[N-1][i]. Iterations may run in any order: `to` is an input or overlaps none,
+// so no iteration reads the result of another.
 template <class Op, class T, int N, bool last>
 inline void fold(wide_t<T>* to, const wide_t<T>* const* inputs, std::int64_t n, divisor_t<T> divisor) noexcept {
     if constexpr (is_complex<T>) return fold_complex<Op, T, N, last>(to, inputs, n);
@@ -76,7 +76,7 @@ inline void combine_typed(T* dst, const T* const* sources, int k, std::int64_t c
                 if constexpr (converts) widen<V>(room[held], sources[next] + begin, n), in[held] = room[held];
                 else in[held] = sources[next] + begin;
             }
-            if (next < k) {  // dst may be one of the sources that follow
+            if (next < k) {  // not to dst, which may be one of the remaining sources
                 fold<Op, T, fan_in, false>(result, in, n, divisor);
                 in[0] = result, held = 1;
             } else if (held == 1) fold<Op, T, 1, true>(to, in, n, divisor);
@@ -90,7 +90,7 @@ inline void combine_typed(T* dst, const T* const* sources, int k, std::int64_t c
 
 template <vectors V, class Op, class T>
 inline void combine(void* dst, const void* const* sources, int k, std::int64_t count, int divisor) {
-    // Partial sums of an average are sums.
+    // A partial sum of an average is a plain sum, without division.
     if constexpr (std::is_same_v<Op, avg>)
         if (divisor == 1) return combine<V, sum, T>(dst, sources, k, count, 1);
     if constexpr (is_complex<T> && is_by_parts<Op>) combine<V, Op, part_t<T>>(dst, sources, k, 2 * count, divisor);
@@ -115,7 +115,7 @@ inline void multiply_typed(void* to, const void* from, std::int64_t count, doubl
 
 using multiply_kernel = void (*)(void* to, const void* from, std::int64_t count, double factor);
 
-// The same loops, all inlined. No multiplication is fused with an addition: bits must not depend on the machine.
+// The same loops for wide vectors, all inlined. No multiply-add is fused: bits must not depend on the machine.
 #if defined(__x86_64__)
 template <class Op, class T>
 [[TERRACE_WIDE, gnu::flatten]] void combine_wide(void* dst, const void* const* sources, int k, std::int64_t count,
@@ -128,7 +128,7 @@ template <class T>
     multiply_typed<vectors::wide, T>(to, from, count, factor);
 }
 
-// Whatever has avx2 has f16c.
+// Every processor with AVX2 has F16C.
 bool has_wide_vectors() noexcept { return __builtin_cpu_supports("avx2"); }
 #else
 template <class Op, class T>
@@ -139,8 +139,8 @@ constexpr multiply_kernel multiply_wide = multiply_typed<vectors::plain, T>;
 bool has_wide_vectors() noexcept { return false; }
 #endif
 
-// to = sources[0] ... sources[k - 1] by the tree, k > 1, of at most one tile. The left part is combined in `to`, unless
-// that may be a source.
+// Combines sources[0] ... sources[k - 1] into `to` by the tree, for k > 1 and at most one tile. The left part is
+// combined in `to`, unless `to` may be a source (outermost).
 template <reduce_kernel pair, std::size_t element, bool outermost>
 void tile_by_tree(std::byte* to, const std::byte* const* sources, int k, std::int64_t offset, std::int64_t n,
                   int divisor) {
@@ -159,7 +159,7 @@ void tile_by_tree(std::byte* to, const std::byte* const* sources, int k, std::in
     pair(to, in, 2, n, divisor);
 }
 
-// Every node is a reduction of two.
+// Combines all sources by the tree. Each node reduces two operands.
 template <reduce_kernel pair, std::size_t element>
 void combine_by_tree(void* dst, const void* const* sources, int k, std::int64_t count, int divisor) {
     if (k <= 2) return pair(dst, sources, k, count, divisor);

@@ -9,8 +9,8 @@
 
 namespace terrace::detail {
 
-// A namespace with a name: nvcc makes the name of one without of the folder that the build is in, and no two builds
-// would be alike.
+// The namespace has a name since nvcc derives the name of an unnamed one from the build directory. Builds in different
+// directories would then differ.
 namespace kernels {
 
 template <int K>
@@ -44,7 +44,7 @@ struct launch {
         where.gridDim = dim3(static_cast<unsigned>(blocks));
         where.blockDim = dim3(gpu::threads);
         where.stream = stream;
-        // Unlike cudaGetLastError it returns no error of the caller's, and takes none away.
+        // Unlike cudaGetLastError, this returns no earlier error of the caller, and clears none.
         return cudaLaunchKernelEx(&where, reduction<T, Op, Shape>, t, from);
     }
 };

@@ -20,13 +20,13 @@ using namespace arithmetic;
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
-// Codes of int8: finite elements have -most ... most.
+// Codes of int8. Finite elements have -most ... most.
 constexpr float most = 126;
 constexpr std::int8_t infinite = 127, not_a_number = -128;
 
-// The formats, as loops over at most one block of floats.
+// Loops of each format over at most one block of floats.
 
-// As bfloat16's conversion rounds, without its branches.
+// Rounds like the conversion of bfloat16 in types.hpp, without its branches.
 inline void pack_bfloat16(std::uint16_t* to, const float* from, int n) noexcept {
 #pragma omp simd
     for (int i = 0; i < n; ++i) {
@@ -41,9 +41,9 @@ inline void unpack_bfloat16(float* to, const std::uint16_t* from, int n) noexcep
     for (int i = 0; i < n; ++i) to[i] = std::bit_cast<float>(static_cast<std::uint32_t>(from[i]) << 16);
 }
 
-// Zero for a block without finite elements but zeros.
+// Returns the scale of a block; zero if all finite elements are zero.
 inline float scale_of(const float* from, int n) noexcept {
-    std::uint32_t bits = 0;  // magnitudes are in the order of their bits
+    std::uint32_t bits = 0;  // of the largest magnitude: magnitudes compare like their bits
 #pragma omp simd reduction(max : bits)
     for (int i = 0; i < n; ++i) {
         const std::uint32_t magnitude = std::bit_cast<std::uint32_t>(from[i]) & 0x7fffffff;
@@ -57,7 +57,7 @@ inline float scale_of(const float* from, int n) noexcept {
 }
 
 inline void pack_int8(std::int8_t* to, const float* from, int n, float scale) noexcept {
-    constexpr float round = 0x1.8p23f;  // its last place is one: adding it rounds to nearest, ties to even
+    constexpr float round = 0x1.8p23f;  // its last place is 1: adding it rounds to the nearest integer, ties to even
     const float inverse = scale > 0 ? 1 / scale : 0;
 #pragma omp simd
     for (int i = 0; i < n; ++i) {
@@ -83,7 +83,7 @@ inline void unpack_int8(float* to, const std::int8_t* from, int n, float scale) 
     }
 }
 
-// One block of floats, at the block's place in the bytes.
+// Encodes one block of floats. `to` is the place of the block in the encoded bytes.
 template <vectors V>
 inline void pack_block(std::byte* to, const float* from, int n, wire_type as) noexcept {
     if (as == wire_type::int8) {
@@ -110,7 +110,7 @@ inline void unpack_block(float* to, const std::byte* from, int n, wire_type as) 
     else widen<V>(to, reinterpret_cast<const float16*>(halves.data()), n);
 }
 
-// Elements of any alignment, block by block; T is a float, or a short one whose wide type is float.
+// Encodes or decodes elements of any alignment, block by block. T is a real floating-point type.
 template <bool encodes, vectors V, class T>
 inline void convert_typed(std::byte* to, const std::byte* from, std::int64_t count, wire_type as) {
     std::array<T, wire_block> elements;

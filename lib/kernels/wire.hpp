@@ -10,26 +10,26 @@
 
 namespace terrace::detail {
 
-/// Returns true if elements can be encoded: real floats that are longer than what they become. Others cross the wire as
-/// they are.
+/// Returns true if elements can be encoded: real floats that are longer than their encoding. Other elements are sent
+/// unchanged.
 bool is_encoded(element_type type, wire_type as) noexcept;
 
-/// Writes wire_bytes(as, count) bytes at `to` that stand for the elements. bfloat16 and float16 round each element to
-/// the nearest, ties to even; what float16 does not reach becomes infinite. int8 rounds to multiples of the block's
-/// scale, the largest finite magnitude in the block / 126: within half a scale. NaN and infinities stay what they are,
-/// and have no part in the scale. float64 goes by way of float. No two operands overlap. Any alignment.
+/// Encodes the elements into wire_bytes(as, count) bytes at `to`. bfloat16 and float16 round each element to the
+/// nearest, ties to even; beyond the range of float16 the result is infinite. int8 rounds to multiples of the scale,
+/// which is the largest finite magnitude in the block / 126; the error is at most half a scale. NaN and infinities are
+/// kept and do not affect the scale. float64 is first converted to float. Operands must not overlap. Any alignment.
 /// @pre is_encoded(type, as)
 void encode(void* to, const void* from, std::int64_t count, element_type type, wire_type as,
             vectors v = widest_vectors()) noexcept;
 
-/// Writes `count` elements at `to` from what encode wrote of so many. Encoding these 16-bit results again changes
-/// nothing.
+/// Decodes into `to` the `count` elements that encode() wrote. Encoding the result again gives the same bytes for the
+/// 16-bit types.
 void decode(void* to, const void* from, std::int64_t count, element_type type, wire_type as,
             vectors v = widest_vectors()) noexcept;
 
-/// Adds to `errors` what encode rounded away of some elements: `weight` times each element of `from`, minus what decode
-/// makes of it. Where either is not finite it adds nothing.
-/// @param errors elements of the same type, at the same places   @param encoded what encode wrote of all elements
+/// Adds the rounding errors of some elements to `errors`: `weight` times the difference between an element of `from`
+/// and its decoded value. Adds nothing if the difference is not finite.
+/// @param errors elements of the same type, at the same indices   @param encoded output of encode() for all elements
 void add_rounding_errors(void* errors, const void* from, const void* encoded, range some, double weight,
                          element_type type, wire_type as) noexcept;
 

@@ -27,7 +27,7 @@ bool can_name_level(std::string_view name) {
     return !name.empty() && name != "node" && name != assumed_level && std::ranges::all_of(name, allowed);
 }
 
-// The names of levels, outermost first, by a pattern's parts without the last one.
+// Returns the names of levels, outermost first, from the parts of a pattern without the last one.
 std::vector<std::string> level_names(std::vector<std::string> names) {
     const auto l = static_cast<int>(names.size());
     for (int i = 0; i < l; ++i) {

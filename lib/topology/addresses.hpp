@@ -9,24 +9,24 @@
 
 namespace terrace::detail {
 
-/// The longest text of an address that is read [bytes].
+/// Longest text of an address that parse_address accepts [bytes].
 inline constexpr std::size_t max_address = 1000;
 
-/// The place of a node in the network, as Slurm tells it to each task: "spine0.leaf3.node7".
+/// Place of a node in the network, as Slurm passes it to each task: "spine0.leaf3.node7".
 struct node_address {
-    std::vector<std::string> levels;  ///< names, outermost first
-    std::vector<std::string> within;  ///< by level, the switch (or a list of several) that the node is below
+    std::vector<std::string> levels;  ///< names of the levels, outermost first
+    std::vector<std::string> within;  ///< by level: the switch, or list of switches, above the node
 };
 
-/// Reads an address, outermost first, and, after a blank, its pattern: what each part is. Levels are called as there,
-/// but for "switch", which as no pattern means leaf, spine, core. A node that hangs directly on an outer switch has
-/// empty parts; the part further in stands for those. @throws usage_error saying what is wrong
+/// Reads an address, outermost part first, and its pattern, if one follows after a blank. The pattern names the level
+/// of each part; "switch", or no pattern, gives the names leaf, spine, core. A node directly below an outer switch has
+/// empty parts, which get the name of the next part inside. @throws usage_error with the reason
 node_address parse_address(std::string_view text);
 
-/// Makes switches of the addresses of a job's nodes, which are named by their numbers from 0 on. Where nothing joins
-/// all, a level "cluster" does; it is the only one where no node has an address.
-/// @param addresses by node, of ranks that differ both, with a null character between them; or none at all
-/// @param hosts by node, for messages   @throws usage_error that names one or two hosts and what they have
+/// Makes switches of the addresses of a job's nodes. Nodes are named by their numbers from 0. If no switch joins all
+/// nodes, a level "cluster" is added; without addresses it is the only level.
+/// @param addresses by node; two, with a null character between them, if the node's ranks differ. Empty: no addresses
+/// @param hosts by node, for messages   @throws usage_error that names one or two hosts and the reason
 switch_network network_of_addresses(const std::vector<std::string>& addresses, const std::vector<std::string>& hosts);
 
 }  // namespace terrace::detail

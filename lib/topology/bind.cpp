@@ -10,7 +10,7 @@ void bind_thread_to_core_from_end(int n) {
     hwloc_cpuset_t allowed = hwloc_bitmap_alloc();
     if (hwloc_topology_load(machine) == 0 && hwloc_get_cpubind(machine, allowed, HWLOC_CPUBIND_PROCESS) == 0) {
         const int cores = hwloc_get_nbobjs_inside_cpuset_by_type(machine, allowed, HWLOC_OBJ_CORE);
-        // Part of a core is no core.
+        // hwloc counts only cores that the process may use as a whole.
         if (cores > 0) {
             const auto chosen = static_cast<unsigned>(cores - 1 - n % cores);
             const hwloc_obj_t core = hwloc_get_obj_inside_cpuset_by_type(machine, allowed, HWLOC_OBJ_CORE, chosen);

@@ -50,7 +50,7 @@ std::string level_table(const hierarchy& h) {
     return text;
 }
 
-// Appends `count` equal domains, of which d is the first, and what is in one of them.
+// Appends `count` equal domains of level l, the first of which is d, and the contents of one of them.
 void append_domains(std::string& text, const hierarchy& h, const likeness& like, int l, int d, int count) {
     const tree& t = h.shape;
     const int indent = 2 * (t.depth() - l);
@@ -69,7 +69,7 @@ void append_domains(std::string& text, const hierarchy& h, const likeness& like,
 
 // ---- JSON -----------------------------------------------------------------------------------------------------------
 
-// By node: the rates of its NICs, and which of them each of its ranks uses.
+// Returns, by node, the rates of its NICs and the NIC that each of its ranks uses.
 json nics_json(const hierarchy& h) {
     const nic_set& nics = h.nics;
     json rates = json::array(), of_rank = json::array();

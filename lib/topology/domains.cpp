@@ -19,7 +19,7 @@ namespace terrace::detail {
 
 namespace {
 
-// The elements from `first` on, once more, `times` times.
+// Appends `times` copies of the elements from `first` on.
 template <class T>
 void repeat(std::vector<T>& all, std::size_t first, int times) {
     const std::size_t length = all.size() - first;
@@ -27,7 +27,7 @@ void repeat(std::vector<T>& all, std::size_t first, int times) {
     for (std::size_t i = 0; i < length * at(times); ++i) all.push_back(all[first + i]);
 }
 
-// Refuses keys of levels that domains have themselves.
+// Refuses keys of a level whose values `domains:` gives.
 void check_levels(const std::vector<document>& levels) {
     for (const document& l : levels) {
         for (const char* key : {"size", "names", "hosts", "links"})
@@ -79,11 +79,11 @@ public:
 private:
     // All domains of a level, in order.
     struct row {
-        std::vector<int> sizes;                                                  // of its domains
-        std::vector<std::string> names;                                          // of its domains
-        std::vector<double> rates;                                               // of its children's links
-        double shortest = std::numeric_limits<double>::infinity(), longest = 0;  // latency of those
-        bool usual_rate = false, usual_latency = false;                          // some children have the level's
+        std::vector<int> sizes;                                                  // number of children, by domain
+        std::vector<std::string> names;                                          // of the domains
+        std::vector<double> rates;                                               // of the links of all children [B/s]
+        double shortest = std::numeric_limits<double>::infinity(), longest = 0;  // latencies of these links [s]
+        bool usual_rate = false, usual_latency = false;                          // some child has the level's value
     };
     struct lengths {
         std::size_t sizes, names, rates;
@@ -94,7 +94,7 @@ private:
         return l < 0 ? "node" : std::string_view(made_.machine.levels[at(l)].name);
     }
 
-    // The domains inside one of level l.
+    // Reads the domains inside one domain of level l.
     void children(const document& list, int l) {
         const std::vector<document> items = list.items();
         if (items.empty()) list.fail(fmt::format("a domain of level \"{}\" is empty", name_of(l)));
@@ -103,7 +103,7 @@ private:
         rows_[at(l)].sizes.push_back(count);
     }
 
-    // A domain of level l, or a node (-1), and as many like it as it says: returns their number.
+    // Reads a domain of level l, or a node (l = -1), and adds as many copies as its count requires. Returns the count.
     int domain(const document& item, int l) {
         check_form(item, l);
         const std::int64_t had_ranks = ranks_;
@@ -164,7 +164,7 @@ private:
         ++given_names_;
     }
 
-    // The link of a child into level l.
+    // Adds the link of a child into level l.
     void add_link(const document& item, row& r, int l) {
         const bool rate = item.is_map() && item.has("bandwidth"), latency = item.is_map() && item.has("latency");
         r.rates.push_back(rate ? read_bandwidth(item.at("bandwidth")) : made_.machine.levels[at(l)].bandwidth);
@@ -177,7 +177,7 @@ private:
 
     int ranks_of(const document& item) const {
         if (item.is_scalar()) return static_cast<int>(item.integer(1, max_ranks));
-        // Where each rank is a node, hosts count them.
+        // If each rank is a node, the host names give the number of ranks.
         if (node_ < 0 && item.has("hosts") && !item.has("ranks"))
             return static_cast<int>(read_names(item.at("hosts")).size());
         return static_cast<int>(item.at("ranks").integer(1, max_ranks));
@@ -222,10 +222,10 @@ private:
                                     all, what));
     }
 
-    // Applies what the level says to those children that say nothing.
+    // Sets the names and rates of a level from its row. The longest latency becomes that of all links.
     void finish(level& l, row& r) {
         l.names = std::move(r.names);
-        if (r.rates.empty()) return;  // ranks
+        if (r.rates.empty()) return;  // the children are ranks
         l.bandwidth_assumed &= r.usual_rate;
         l.latency_assumed &= r.usual_latency;
         l.latency = r.longest;
@@ -239,12 +239,12 @@ private:
     std::span<const std::string> types_;
     std::vector<document> levels_;
     document whole_;
-    int innermost_;  // level of the domains that have no domains inside: 0, or -1 (nodes of a type)
-    int node_ = -1;  // level whose domains are nodes; -1: its ranks are
+    int innermost_;  // level of the domains without domains inside: 0, or -1 for nodes of a type
+    int node_ = -1;  // level whose domains are nodes; -1: the ranks are nodes
     std::vector<row> rows_;
-    std::vector<std::unordered_set<std::string>> names_;  // by level
+    std::vector<std::unordered_set<std::string>> names_;  // given so far, by level
     std::unordered_set<std::string> seen_hosts_;
-    std::size_t given_names_ = 0;  // so far, of domains and hosts
+    std::size_t given_names_ = 0;  // number of names of domains and hosts so far
     std::int64_t ranks_ = 0;
     written_out made_;
 };

@@ -11,16 +11,16 @@ namespace terrace::detail {
 
 /// A machine whose domains are written out one by one.
 struct written_out {
-    hierarchy machine;           ///< its ranks are nodes where there are node types
-    std::vector<int> node_type;  ///< by node, where there are any
+    hierarchy machine;           ///< its ranks are nodes if the file has node types
+    std::vector<int> node_type;  ///< by node: the index of its type; empty if the file has no types
     std::vector<std::string> notes;
 };
 
-/// Reads `levels:` (without sizes), `reduction:` and `domains:`, the domains of the outermost level's one domain. Each
-/// is a map: `domains:` inside it, `name:`, `bandwidth:` and `latency:` of its own link outwards (else the level's),
-/// `count:` of domains like it. The innermost ones are nodes of one of the types (`node: NAME`, which may be left out
-/// where there is one; the name alone will do), or, where there are no types, domains of the first level (`ranks: 4`,
-/// or just 4). Nodes have `hosts:`, as many as there are such nodes. @throws input_error
+/// Reads `levels:` (without sizes), `reduction:`, `segment:` and `domains:`, the children of the whole machine. Each
+/// domain is a map: `domains:` inside it, `name:`, `bandwidth:` and `latency:` of its link outwards (default: the
+/// level's), `count:` of equal domains. Innermost domains are nodes of a type, `node: TYPE` or TYPE alone; with only
+/// one type, `node:` may be left out. Without types they are domains of the first level, `ranks: 4` or 4 alone. Nodes
+/// may have `hosts:`, one name for each node. @throws input_error
 written_out read_domains(const document& map, std::span<const std::string> types);
 
 }  // namespace terrace::detail

@@ -29,7 +29,7 @@ TERRACE_TOPOLOGY_FORMATS(TERRACE_DECLARE)
 
 namespace {
 
-// Returns the beginning of a file. It must reach the root element, after an XML prologue and comments.
+// Returns the first 64 KiB of a file: enough to reach the root element, after an XML prologue and comments.
 std::string beginning(const std::string& file) {
     expect_regular(file);
     errno = 0;
@@ -65,7 +65,7 @@ std::string descriptions_of(const auto& wanted) {
     return text;
 }
 
-// Texts that people take for a description of a machine, by words that only they have.
+// A text that users mistake for the description of a machine, and a mark that no other text has.
 struct other_text {
     std::string_view mark;
     std::string_view what;
@@ -100,7 +100,7 @@ constexpr std::array other_texts{
     other_text{"\n+--", "a program draws as a table", node_instead},
 };
 
-// @throws input_error for a text that describes no machine and is known
+// @throws input_error for the texts in this table, and for XML after other lines
 void refuse_other_texts(const std::string& file, std::string_view start) {
     const std::string text = fmt::format("\n{}", start);
     if (start.starts_with('<') || start.starts_with('{') || text.find("\nterrace_topology:") != text.npos) return;
@@ -182,7 +182,7 @@ topology read_machine(const topology_format& format, const std::string& source, 
                         source));
     if (format.describes_network()) {
         network_levels levels = levels_of(read_network(format, source, options), {}, options.hosts);
-        levels.machine.nics = {};  // of which one rank would use but one
+        levels.machine.nics = {};  // each node is one rank, which would use only one of them
         levels.notes.push_back(
             "every node is one rank, as the file does not describe the inside of nodes; for ranks per node give a "
             "node's file, and this one with --network");

@@ -29,16 +29,16 @@ struct read_options {
     node_reader read_node = {};           ///< reads the descriptions of nodes that a cluster file names
     std::vector<std::string> hosts = {};  ///< the nodes of the job; empty: all
     std::optional<link_unit> unit = {};
-    std::optional<gpu_fabric> gpus = {};  ///< what links the GPUs of a node, where its file does not say
-    std::vector<std::string> labels =
-        {};                         ///< of Kubernetes' nodes that say how they nest, outermost first; empty: known ones
-    std::string network_name = {};  ///< which of the networks in one file; empty: the file's default
+    std::optional<gpu_fabric> gpus = {};  ///< links between the GPUs of a node, if its file has none
+    /// Labels of Kubernetes nodes that give their places, outermost first; empty: the labels that Terrace knows.
+    std::vector<std::string> labels = {};
+    std::string network_name = {};  ///< name of the network to read, if the file has several; empty: its default
 };
 
 /// The beginning of a source, by which formats recognise it.
 struct source_start {
     bool is_file;
-    std::string_view text;  ///< of a file: up to 64 KiB, from the first character that is no blank; else the line
+    std::string_view text;  ///< start of the file (at most 64 KiB, without leading blanks), or the line
     std::string_view root;  ///< the name of the root element of an XML file; empty in other files
 };
 
@@ -53,20 +53,20 @@ struct topology_format {
     bool (*sniff)(const source_start& start);
     /// Reads the source. @throws input_error
     std::variant<of_node, of_machine, of_network> read;
-    std::string_view line = {};  ///< an example, if a source is one line of text and no file
+    std::string_view line = {};  ///< an example, if a source is one line of text and not a file
     bool may_crash = false;      ///< bad input may end the process: untrusted sources are read in a child process
 
     bool describes_node() const noexcept { return std::holds_alternative<of_node>(read); }
     bool describes_network() const noexcept { return std::holds_alternative<of_network>(read); }
 };
 
-/// All formats, in the order in which they are tried.
+/// Returns all formats, in the order in which format_of tries them.
 std::span<const topology_format> topology_formats();
-/// Returns nothing if no format has this name.
+/// Returns the format of this name; null if there is none.
 const topology_format* find_format(std::string_view name);
 /// Returns the descriptions of all formats, for help and messages: "a node's hwloc XML, ...".
 std::string format_descriptions();
-/// Returns those of the formats that describe how nodes are connected.
+/// Returns the descriptions of the formats that describe how nodes are connected.
 std::string network_descriptions();
 /// Returns the first format that recognises the source: a file, or a line if there is no such file.
 /// @throws input_error if the file cannot be read, or if no format recognises it
@@ -76,8 +76,8 @@ const topology_format& format_of(const std::string& source);
 hardware read_node(const topology_format& format, const std::string& source);
 /// Reads how nodes are connected. @throws input_error; usage_error if the format describes something else
 switch_network read_network(const topology_format& format, const std::string& source, const read_options& options);
-/// Reads a machine. If the source describes one node, its ranks are `ranks` (place_ranks); if it describes how nodes
-/// are connected, each node is one rank. @throws input_error, usage_error
+/// Reads a machine. If the source describes one node, place_ranks puts its ranks on GPUs, cores ... by `ranks`. If it
+/// describes how nodes are connected, each node is one rank. @throws input_error, usage_error
 topology read_machine(const topology_format& format, const std::string& source, std::optional<rank_unit> ranks,
                       const read_options& options);
 

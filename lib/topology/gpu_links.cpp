@@ -13,7 +13,7 @@ namespace terrace::detail {
 
 namespace {
 
-constexpr std::string_view no_wires = "none";  // the name of a fabric that the user says is not there
+constexpr std::string_view no_wires = "none";  // name of the fabric of GPUs without direct links
 
 struct gpu_model {
     std::uint32_t pci;  // vendor, device
@@ -21,8 +21,8 @@ struct gpu_model {
     double links;  // all links of one GPU, per direction, by NVIDIA's data sheets [B/s]; 0: it has none
 };
 
-// Models whose boards link all GPUs of a node, by switches or one to one. P100 and V100 SXM2 are not here, as boards
-// link them in several ways; nor are models that a bridge may link in pairs.
+// Models whose boards link all GPUs of a node, by switches or one to one, and models without links. P100 and V100 SXM2
+// are missing, as boards link them in several ways, and so are models that a bridge may link in pairs.
 constexpr std::array models{
     gpu_model{0x10de1db8, "V100 SXM3", 150e9},
     gpu_model{0x10de20b0, "A100 SXM4", 300e9},
@@ -37,7 +37,7 @@ constexpr std::array models{
     gpu_model{0x10de27b8, "L4", 0},
 };
 
-// NVIDIA's before GP100, whose device ids begin here, have none.
+// Stands for all NVIDIA models before GP100, whose device ids begin here. They have no links.
 constexpr gpu_model before_links{0x10de15f0, "older than P100", 0};
 
 void each_gpu(const part& p, const auto& call) {
@@ -45,7 +45,7 @@ void each_gpu(const part& p, const auto& call) {
     for (const part& c : p.children) each_gpu(c, call);
 }
 
-// Returns the model that all GPUs are of, if it is known; else null.
+// Returns the model of all GPUs; null if they differ or the model is unknown.
 const gpu_model* model_of_all(const part& machine) {
     std::uint32_t pci = 0;
     bool alike = true, old = true;
@@ -104,7 +104,7 @@ void remark_on_gpu_links(const hardware& h, std::vector<std::string>& notes, std
     });
     if (gpus < 2 || !with_ranks) return;
     if (!h.wires_assumed.empty()) {
-        double all = 0;  // of all links of the first GPU
+        double all = 0;  // rate of all links of the first GPU [B/s]
         for (const hardware::wire& w : h.wires)
             if (w.from == h.wires.front().from) all += w.rate;
         notes.push_back(

@@ -43,7 +43,7 @@ std::string_view to_string(part::kind k) noexcept {
 std::string write_hardware(const hardware& h) {
     value wires = value::array();
     for (const hardware::wire& w : h.wires) wires.push_back(value::array({w.from, w.to, w.rate}));
-    // Names come from files: what is not UTF-8 in them is replaced.
+    // Names come from files: bytes that are not UTF-8 are replaced.
     return value::array({part_json(h.machine), h.wire_name, std::move(wires), h.wires_known, h.wires_assumed, h.notes})
         .dump(-1, ' ', false, value::error_handler_t::replace);
 }

@@ -9,7 +9,7 @@
 
 namespace terrace::detail {
 
-/// A part of one node and what is below it, as a reader found it. Ranks will run on some of the parts.
+/// A part of one node with the parts below it, as a reader found them. Ranks will run on some of the parts.
 struct part {
     enum class kind {
         machine,
@@ -25,50 +25,50 @@ struct part {
     };
     kind what = kind::machine;
     std::string name = {};
-    std::vector<int> processors = {};  ///< cores: their hardware threads, as the system numbers them (of this machine)
-    int order = 0;                     ///< GPUs: where it comes in the driver's, else the bus's order
-    double link = 0;               ///< PCIe link to the part above, per direction [B/s]; 0 where the file does not say
-    double rate = 0;               ///< NICs: what the network port carries, per direction [B/s]; 0 as above
-    bool infiniband = false;       ///< NICs: rather than Ethernet
-    bool rdma = false;             ///< NICs: ranks would use this one
-    bool used = false;             ///< NICs: some rank's nearest (from place_ranks on)
-    int rank = -1;                 ///< the rank of this node that runs here (from place_ranks on)
-    std::string nearest_nic = {};  ///< ranks: the NIC it uses; empty where there is none (from place_ranks on)
-    int nic_number = -1;           ///< ranks: of that NIC among those in use, in the order of the tree
-    kind nic_within = kind::machine;  ///< ranks: the smallest part that holds both
-    std::uint32_t pci = 0;            ///< GPUs, NICs: vendor and device, 16 bits each; 0 where the file does not say
+    std::vector<int> processors = {};  ///< cores: hardware threads in the system's numbers; write_hardware omits them
+    int order = 0;                     ///< GPUs: position in the driver's order, else in the order on the bus
+    double link = 0;                   ///< PCIe link to the part above, per direction [B/s]; 0: not in the file
+    double rate = 0;                   ///< NICs: rate of the network port, per direction [B/s]; 0: not in the file
+    bool infiniband = false;           ///< NICs: true for InfiniBand, false for Ethernet
+    bool rdma = false;                 ///< NICs: has RDMA, so ranks prefer it
+    bool used = false;                 ///< NICs: nearest to some rank (set by place_ranks)
+    int rank = -1;                     ///< rank of this node that runs here; -1: none (set by place_ranks)
+    std::string nearest_nic = {};      ///< ranks: name of the NIC in use; empty: none (set by place_ranks)
+    int nic_number = -1;               ///< ranks: number of this NIC among those in use, in the order of the tree
+    kind nic_within = kind::machine;   ///< ranks: kind of the smallest part that holds rank and NIC
+    std::uint32_t pci = 0;             ///< GPUs, NICs: vendor and device, 16 bits each; 0: not in the file
     std::vector<part> children = {};
 };
 
 std::string_view to_string(part::kind k) noexcept;
 
-/// A list of one part, which an initializer list would copy.
+/// Returns a list of one part without the copy that an initializer list makes.
 inline std::vector<part> list_of(part p) {
     std::vector<part> list;
     list.push_back(std::move(p));
     return list;
 }
 
-/// The rate of two links, one behind the other [B/s]; 0 where a rate is not known.
+/// Returns the rate of two links in series [B/s]. 0 is an unknown rate: the other rate then counts alone.
 constexpr double slower_of(double a, double b) { return a > 0 && b > 0 ? std::min(a, b) : std::max(a, b); }
 
 /// One node as a file describes it.
 struct hardware {
-    /// Wires between GPUs, numbered as they come in the tree (preorder); every switch between GPUs is `to` == -1.
+    /// A wire from a GPU to another GPU, or to any switch (`to` == -1). GPUs are numbered in the tree's preorder.
     struct wire {
         int from;
         int to;
         double rate;  ///< [B/s], this direction
     };
     part machine;
-    std::string wire_name = "nvlink";  ///< what the wires are called
+    std::string wire_name = "nvlink";  ///< kind of the wires
     std::vector<wire> wires;
-    bool wires_known = false;             ///< what the file does not list is not there
-    std::string wires_assumed = {};       ///< why the rates of wires are what they are; empty: the file has them
-    std::vector<std::string> notes = {};  ///< for a person
+    bool wires_known = false;             ///< true if wires that the file does not list do not exist
+    std::string wires_assumed = {};       ///< reason for the assumed rates of wires; empty: the file has the rates
+    std::vector<std::string> notes = {};  ///< for the user
 };
 
-/// The same as a line of JSON, and back: what the importing child process tells its parent.
+/// Writes hardware as a line of JSON, and reads it back. An importing child process sends this line to its parent.
 std::string write_hardware(const hardware& h);
 hardware read_hardware(std::string_view text);
 

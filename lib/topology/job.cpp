@@ -27,7 +27,7 @@ namespace terrace::detail {
 
 namespace {
 
-// Returns the first thread that each rank may run on; nothing where one may run nowhere, or two in the same place.
+// Returns the first hardware thread that each rank may run on; nothing if one has none, or if two share one.
 std::optional<std::vector<int>> own_threads(std::span<const affinity> ranks) {
     affinity taken{};
     std::vector<int> threads;
@@ -44,7 +44,7 @@ std::optional<std::vector<int>> own_threads(std::span<const affinity> ranks) {
     return threads;
 }
 
-// Whether a plan can name its nodes so.
+// Returns true if a plan can have these names of nodes.
 bool are_names(const std::vector<std::string>& hosts) {
     const std::set<std::string_view> different(hosts.begin(), hosts.end());
     if (different.size() != hosts.size() || different.contains("")) return false;
@@ -55,7 +55,7 @@ bool are_names(const std::vector<std::string>& hosts) {
     }
 }
 
-// What the levels above nodes come from, for a person.
+// Returns the origin of the levels above nodes, for a person.
 std::string origin_of(const hierarchy& above) {
     const auto is_assumed = [](const level& l) { return l.name == assumed_level; };
     std::vector<std::string_view> given;
@@ -68,14 +68,14 @@ std::string origin_of(const hierarchy& above) {
                        rates ? ", rates assumed" : "");
 }
 
-// The nodes of a job, whose numbers are the network's names of them.
+// Connects the nodes of a job by a network in which the names of nodes are their numbers.
 job_machine connected(std::span<const job_node> kinds, std::span<const int> node_kind,
                       const std::vector<std::string>& hosts, const switch_network& network) {
     job_machine found;
     hierarchy above;
     found.order = numbers_below(static_cast<int>(node_kind.size()));
     if (node_kind.size() > 1) {
-        // Where only a file says what connects nodes, InfiniBand does, too.
+        // A node without known NICs is assumed to have InfiniBand if addresses give the levels, else Ethernet.
         const bool is_known = network.levels.front() != assumed_level;
         const fabric unknown = is_known ? fabric::infiniband : fabric::ethernet;
         const bool infiniband = std::ranges::all_of(

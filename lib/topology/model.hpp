@@ -15,25 +15,25 @@ namespace terrace::detail {
 struct topology {
     std::string name;
     hierarchy machine;
-    std::shared_ptr<const part> node =
-        {};  ///< what every node consists of; null where the file does not say, or they differ
-    std::vector<std::string> notes = {};     ///< what a person should know who reads the file
-    std::vector<std::string> warnings = {};  ///< what the file leaves out and a plan must know
-    /// Where nodes differ: the types that the file declares, and by node which it is of.
+    /// Parts of every node; null if the file does not give them, or if nodes differ.
+    std::shared_ptr<const part> node = {};
+    std::vector<std::string> notes = {};     ///< remarks on the file, for the user
+    std::vector<std::string> warnings = {};  ///< facts that the file lacks and a plan depends on, for the user
+    /// A type of nodes that the file declares, if nodes differ.
     struct node_type {
         std::string name;
-        std::shared_ptr<const part> node;  ///< null where the file does not say
+        std::shared_ptr<const part> node;  ///< null if the file does not give its parts
     };
     std::vector<node_type> types = {};
-    std::vector<int> type_of_node = {};
+    std::vector<int> type_of_node = {};  ///< by node: its index in `types`
 };
 
-/// The part that one rank runs on, where a node's parts are known.
+/// Kind of part that one rank runs on, if a node's parts are known.
 enum class rank_unit { gpus, cores, numa, packages };
 
 std::string_view to_string(rank_unit u) noexcept;
 std::optional<rank_unit> parse_rank_unit(std::string_view text) noexcept;
-/// "gpus, cores, ...": for messages.
+/// Returns "gpus, cores, ..." for messages.
 std::string rank_unit_names();
 
 }  // namespace terrace::detail

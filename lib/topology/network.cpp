@@ -18,15 +18,15 @@ namespace terrace::detail {
 
 namespace {
 
-// "a, b, c and 5 more"
+// Returns a list of names: "a, b, c and 5 more".
 std::string some_of(const std::vector<std::string>& names) {
     constexpr std::size_t most = 4;
     std::string text = fmt::format("{}", fmt::join(names.begin(), names.begin() + std::min(most, names.size()), ", "));
     return names.size() > most ? fmt::format("{} and {} more", text, names.size() - most) : text;
 }
 
-// A fat tree has several switches above the same ones. Makes one of them, since what is below has a link to each:
-// its links are as fast as theirs together. A note names them.
+// Joins switches of a fat tree that are above the same switches into one. Each switch below has a link to each of them,
+// so a link of the result is as fast as theirs together. A note names the joined switches.
 class spine_joiner {
 public:
     explicit spine_joiner(switch_network n) : net_(std::move(n)) {}
@@ -39,7 +39,7 @@ public:
     }
 
 private:
-    // Returns true if it joined some.
+    // Returns true if any switches were joined.
     bool join() {
         std::map<std::vector<std::string>, std::size_t> first;
         std::vector<network_switch> kept;
@@ -49,7 +49,7 @@ private:
             std::ranges::sort(below);
             const auto [entry, is_new] =
                 below.empty() || !s.nodes.empty() ? std::pair(first.end(), true) : first.emplace(below, kept.size());
-            if (is_new || kept[entry->second].name == s.name) {  // a name given twice is an error of its own
+            if (is_new || kept[entry->second].name == s.name) {  // connect() refuses a name that is given twice
                 kept.push_back(std::move(s));
                 continue;
             }
@@ -112,13 +112,13 @@ private:
     struct place {
         std::vector<int> below;
         int above = -1;  // -1: none
-        int height = 0;  // of switches that nodes hang on: 1
+        int height = 0;  // 1 for switches with nodes
     };
 
     // One child's link into its level.
     struct link {
         int into;      // the switch
-        double given;  // what the file says of this one [B/s]; 0: nothing
+        double given;  // rate of this link in the file [B/s]; 0: none
     };
 
     const network_switch& of(int i) const { return net_.switches[at(i)]; }
@@ -173,12 +173,12 @@ private:
         return p.height = highest + 1;
     }
 
-    // The switches that hosts hang on; all if there are none.
+    // Returns the switches of these hosts; all switches if there are no hosts.
     std::vector<int> switches_of(const std::vector<std::string>& hosts) const {
         std::vector<int> result = numbers_below(static_cast<int>(places_.size()));
         if (hosts.empty()) return result;
         std::vector<std::string> nodes;
-        std::vector<int> leaf;  // of each node, its switch
+        std::vector<int> leaf;  // by node: its switch
         for (const int i : std::exchange(result, {})) {
             nodes.insert(nodes.end(), of(i).nodes.begin(), of(i).nodes.end());
             leaf.resize(nodes.size(), i);
@@ -205,8 +205,8 @@ private:
         return *roots.begin();
     }
 
-    // Adds what is below switch i, which stands for a domain of level l. A leaf switch higher up gets levels of its
-    // own, whose links are its own one upwards, to switch `up`.
+    // Adds switch i as a domain of level l, with the switches and nodes below it. A switch that is lower than level l
+    // gets domains of one child above it, whose links are its own link upwards, to switch `up`.
     void fill(int i, int l, int up, std::vector<std::vector<int>>& children, std::vector<std::vector<link>>& links,
               std::vector<std::string>& nodes) const {
         const network_switch& s = of(i);
@@ -224,12 +224,12 @@ private:
         for (const int b : p.below) fill(b, l - 1, i, children, links, nodes);
     }
 
-    // Level l, whose children hang on the switches `links`; the levels below it are there.
+    // Returns level l from the links of its children; the levels below are in `h` already.
     level level_at(int l, const hierarchy& h, const std::vector<link>& links,
                    const std::optional<uplink>& nodes) const {
         level result = usual_level(net_.level_name(l), nodes ? nodes->medium : fabric::infiniband);
         result.bandwidth_assumed = false;
-        // Where none is given: a node's own link; above that as much as all links below one switch carry.
+        // If the file gives no rate: a node's own link; above it, as much as all links below the largest switch carry.
         double missing = nodes ? nodes->bandwidth : result.bandwidth;
         if (l > 0) missing = h.levels.back().bandwidth * std::ranges::max(h.shape.children()[at(l - 1)]);
         const bool missing_assumed = l > 0 || !nodes || nodes->assumed;
@@ -248,7 +248,7 @@ private:
         return normalised(with_rates(std::move(result), std::move(rates)));
     }
 
-    // Nodes with several ports have them as NICs, if the file has the rates of all.
+    // Makes the ports of nodes their NICs, if some node has several and the file has the rates of all.
     void add_ports(hierarchy& h) const {
         std::vector<std::vector<double>> rates;
         bool several = false;
@@ -264,7 +264,7 @@ private:
         h.nics.spine = net_.rails ? net_.spine : 0;
     }
 
-    // A switch whose link upwards carries less than one link below it is more often a mistake than a network.
+    // Adds a note if a link upwards is slower than one link below it, which is more often a mistake than a network.
     void note_slow_level(const level& below, const level& above, std::vector<std::string>& notes) const {
         if (above.bandwidth >= below.bandwidth) return;
         notes.push_back(

@@ -22,17 +22,17 @@ namespace {
 
 using kind = part::kind;
 
-// Ranks divided into groups: groups[r] is the first rank of the group that r is in.
+// Ranks divided into groups: groups[r] is the first rank of the group of r.
 using grouping = std::vector<int>;
 
-// One way in which ranks may belong together, with what connects the parts of such a group.
+// A criterion by which ranks may belong together, with the fabric that connects the parts of a group.
 struct criterion {
     std::string name;
     fabric medium;
     grouping groups;
 };
 
-// By equal keys.
+// Groups ranks with equal keys.
 grouping group_by(const std::vector<int>& keys) {
     std::map<int, int> first;
     grouping groups;
@@ -41,14 +41,14 @@ grouping group_by(const std::vector<int>& keys) {
     return groups;
 }
 
-// The first member stands for each.
+// Returns the sets of 0 ... n - 1 as groups. The first member stands for its set.
 grouping groups_of(disjoint_sets& sets, int n) {
     grouping g;
     for (int i = 0; i < n; ++i) g.push_back(sets.find(i));
     return g;
 }
 
-// The finest grouping that keeps together what either does.
+// Returns the finest grouping that keeps the groups of both together.
 grouping join(const grouping& a, const grouping& b) {
     const auto n = static_cast<int>(a.size());
     disjoint_sets sets(n);
@@ -65,7 +65,7 @@ int count_groups(const grouping& g) {
     return count;
 }
 
-// Finds the levels between the ranks of one node: what joins them, such as NVLink, a switch, a socket.
+// Finds the levels that join the ranks of one node, such as NVLink, a switch, a socket.
 class level_finder {
 public:
     // @param ranks the part of each rank, at least one
@@ -84,19 +84,19 @@ public:
             criteria_.push_back({"l3", inside, within(kind::cache)});
         }
         criteria_.push_back({"numa", inside, within(kind::numa)});
-        // An NCCL file has no sockets: what it joins is then not called one.
+        // An NCCL file has no sockets, so no level is called "socket".
         if (!parts_.of_kind(kind::package).empty()) criteria_.push_back({"socket", inside, within(kind::package)});
         criteria_.push_back({"node", fabric::bus, grouping(ranks_.size(), 0)});
-        // Parts that lie in something else come before it: an L3 in a NUMA node, or NUMA nodes that share one.
+        // Finer groupings come first: an L3 may be inside a NUMA node, or several NUMA nodes may share an L3.
         std::ranges::stable_sort(criteria_.begin() + (gpus ? 1 : 0), criteria_.end(), std::greater{},
                                  [](const criterion& c) { return count_groups(c.groups); });
     }
 
-    // A criterion that joins nothing more than those before gives no level, but its name to the level whose groups it
-    // has: an NVLink pair that is all of a socket is "socket". The new order of the ranks goes to `order`.
+    // Returns the levels; `order` gets the new order of the ranks. A criterion that joins nothing more makes no level,
+    // but renames the last level if their groups are equal: an NVLink pair that is a whole socket is "socket".
     hierarchy find(std::vector<int>& order) {
         hierarchy h;
-        grouping current = numbers_below(static_cast<int>(ranks_.size()));  // each alone
+        grouping current = numbers_below(static_cast<int>(ranks_.size()));  // each rank alone
         std::vector<grouping> groupings;
         for (const criterion& c : criteria_) {
             grouping next = join(current, c.groups);
@@ -115,9 +115,9 @@ public:
     }
 
 private:
-    // A place that holds several sockets, such as memory that all share, is no more than the node. Ranks in no such
-    // place among others that are in one (a NUMA node without memory, or one that is off-line) are together with what
-    // is in the next part around them, up to a socket.
+    // Groups ranks by the part of this kind around them. A part that holds several sockets, such as memory that all
+    // share, is no more than the node and groups nothing. If only some ranks are in such a part, the others join the
+    // next part around them that has one, up to a socket. NUMA nodes may have no memory, or be off-line.
     grouping within(kind what) const {
         const std::vector<int> sockets = parts_.counts(parts_.of_kind(kind::package));
         const std::vector<int> held = parts_.counts(parts_.of_kind(what));
@@ -135,7 +135,7 @@ private:
         return group_by(places);
     }
 
-    // Nested switches, innermost first; one that a single GPU is behind joins nothing.
+    // Adds the nested switches as criteria, innermost first. A switch with a single GPU behind it joins nothing.
     void add_switches() {
         const std::vector<int> counts = parts_.counts(ranks_);
         std::vector<std::vector<int>> nested;  // [rank]
@@ -157,7 +157,7 @@ private:
         }
     }
 
-    // Directly wired GPUs, and all that hang on switches: those connect whatever hangs on any of them.
+    // Groups GPUs that wires join, and adds up their wires. All switches count as one, which joins all GPUs on it.
     grouping wired(const hardware& h) {
         const auto n = static_cast<int>(ranks_.size());
         disjoint_sets sets(n + 1);
@@ -168,10 +168,10 @@ private:
         return groups_of(sets, n);
     }
 
-    // Returns the level with the link of its slowest child; the part that the file does not say is assumed.
+    // Returns the level with the link of its slowest child. Rates that the file does not give are assumed.
     level level_of(const criterion& c, const grouping& below, const grouping& joined) const {
         level l = usual_level(c.name, c.medium);
-        std::map<int, int> child_place, place;  // smallest parts that hold a child, a domain; by first rank
+        std::map<int, int> child_place, place;  // smallest parts that hold a child or a domain, by its first rank
         for (std::size_t r = 0; r < ranks_.size(); ++r) {
             const auto widen = [&](std::map<int, int>& places, int group) {
                 int& whole = places.emplace(group, ranks_[r]).first->second;
@@ -186,7 +186,7 @@ private:
         bool assumed = c.medium == fabric::nvlink && wires_assumed_;
         for (const auto& [first, child] : child_place) {
             const int domain = joined[at(first)];
-            if (children[domain] == 1 && child_place.size() > place.size()) continue;  // joins nothing
+            if (children[domain] == 1 && child_place.size() > place.size()) continue;  // this domain joins nothing
             double link = c.medium == fabric::nvlink ? wire_rate_[at(first)] : slowest_between(child, place.at(domain));
             if (link <= 0) {
                 link = l.bandwidth;
@@ -194,7 +194,7 @@ private:
             }
             slowest = std::min(slowest, link);
         }
-        if (c.medium == fabric::bus && slowest >= l.bandwidth) {  // no file has the links between sockets
+        if (c.medium == fabric::bus && slowest >= l.bandwidth) {  // no file gives the rates between sockets
             slowest = l.bandwidth;
             assumed = true;
         }
@@ -203,7 +203,7 @@ private:
         return normalised(std::move(l));
     }
 
-    // The slowest known PCIe link on the way from `inner` up to `outer` [B/s]; 0 if none is known.
+    // Returns the rate of the slowest known PCIe link from `inner` up to `outer` [B/s]; 0 if none is known.
     double slowest_between(int inner, int outer) const {
         double slowest = 0;
         for (int i = inner; i != outer && i != nowhere; i = parts_.above(i))
@@ -211,7 +211,7 @@ private:
         return slowest;
     }
 
-    // Ranks that stand apart may share a group, so they are first put in the order of the groups they are in.
+    // Returns the tree. Ranks of a group need not be neighbours, so `order` first sorts them by their groups.
     tree tree_from(const std::vector<grouping>& groupings, std::vector<int>& order) const {
         order = numbers_below(static_cast<int>(ranks_.size()));
         for (const grouping& g : groupings) std::ranges::stable_sort(order, {}, [&](int r) { return g[at(r)]; });
@@ -231,13 +231,13 @@ private:
     }
 
     const part_list& parts_;
-    std::vector<int> ranks_;         // their parts
-    std::vector<double> wire_rate_;  // of all wires of a rank [B/s]
+    std::vector<int> ranks_;         // part of each rank
+    std::vector<double> wire_rate_;  // by rank: all its wires together [B/s]
     bool wires_assumed_;
     std::vector<criterion> criteria_;
 };
 
-// A NUMA node may lie in another one's reach: then only the inner one counts.
+// Returns the parts that get a rank. If NUMA nodes are nested, only the inner ones count.
 std::vector<int> rank_parts(const part_list& parts, rank_unit unit) {
     constexpr kind of_unit[] = {kind::gpu, kind::core, kind::numa, kind::package};
     std::vector<int> chosen = parts.of_kind(of_unit[static_cast<std::size_t>(unit)]);
@@ -260,7 +260,7 @@ node place_ranks(hardware parts, std::optional<rank_unit> unit, const std::strin
             file, 0, 0,
             fmt::format("holds no {} to place ranks on; choose others of {}", to_string(chosen), rank_unit_names()));
     if (chosen == rank_unit::gpus) {
-        // Wires number GPUs as they come in the file; ranks follow the driver.
+        // Wires number GPUs in the order of the file; ranks follow the order of the driver.
         std::ranges::stable_sort(ranks, {}, [&](int gpu) { return all[gpu].order; });
         std::map<int, int> rank_of;
         for (const int gpu : ranks) rank_of.emplace(gpu, static_cast<int>(rank_of.size()));

@@ -10,7 +10,7 @@ namespace terrace::detail {
 
 namespace {
 
-// The NICs that ranks use: those with RDMA, where there are any.
+// Returns the NICs that ranks use: NICs with RDMA if there are any, else all.
 std::vector<int> network_cards(const part_list& parts) {
     const std::vector<int> all = parts.of_kind(part::kind::nic);
     std::vector<int> rdma = all;
@@ -18,7 +18,7 @@ std::vector<int> network_cards(const part_list& parts) {
     return rdma.empty() ? all : rdma;
 }
 
-// The fastest usual network that a PCIe link carries [B/s].
+// Returns the rate of the fastest usual network that a PCIe link carries [B/s]; 0 if there is none.
 double port_rate(double link) {
     constexpr std::array<double, 7> usual{1.25e8, 1.25e9, 3.125e9, 12.5e9, 25e9, 50e9, 100e9};
     const auto above = std::upper_bound(usual.begin(), usual.end(), link);
@@ -32,11 +32,11 @@ void assign_nics(const part_list& parts, const std::vector<int>& ranks) {
     if (cards.empty()) return;
     const std::vector<int> counts = parts.counts(cards);
     std::map<int, std::size_t> turn;
-    std::map<int, std::vector<int>> users;  // by card
+    std::map<int, std::vector<int>> users;  // parts of ranks, by card
     for (const int r : ranks) {
         int place = r;
         while (counts[at(place)] == 0) place = parts.above(place);
-        // Preorder: what is in `place` comes right after it.
+        // In preorder, the parts inside `place` directly follow it.
         const auto first = std::lower_bound(cards.begin(), cards.end(), place);
         const std::size_t choice = turn[place]++ % static_cast<std::size_t>(counts[at(place)]);
         const int number = *(first + static_cast<std::ptrdiff_t>(choice));

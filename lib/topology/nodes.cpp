@@ -19,14 +19,14 @@ namespace terrace::detail {
 
 namespace {
 
-// Shared memory and what connects sockets are both memory.
+// Returns true for equal fabrics. Shared memory and the connection of sockets are both memory, and count as equal.
 bool alike(fabric a, fabric b) { return a == b || (is_memory(a) && is_memory(b)); }
 
-// A level that some kinds have.
+// A level that some kinds of nodes have.
 struct shared_level {
-    std::string given, name;  // as the kinds call it, and so that no two are called the same
+    std::string given, name;  // name in the kinds, and a name that no other level has
     fabric medium;
-    std::vector<int> index;  // by kind: which of its levels it is; -1 where it has none
+    std::vector<int> index;  // by kind: index of the level in it; -1: missing
 };
 
 std::string free_name(const std::vector<shared_level>& all, const level& l) {
@@ -36,14 +36,14 @@ std::string free_name(const std::vector<shared_level>& all, const level& l) {
     return name;
 }
 
-// All levels, innermost first: each kind has some of them, in the same order.
+// Returns all levels, innermost first. Each kind has some of them, in the same order.
 std::vector<shared_level> shared_levels(std::span<const job_node> kinds, std::span<const int> node_kind) {
     std::vector<bool> used(kinds.size());
     for (const int k : node_kind) used[at(k)] = true;
     std::vector<shared_level> all;
     for (std::size_t k = 0; k < kinds.size(); ++k) {
         if (!used[k]) continue;
-        auto next = all.begin();  // what is outside the last one
+        auto next = all.begin();  // position after the last level of this kind
         for (int l = 0; l < kinds[k].levels.depth(); ++l) {
             const level& own = kinds[k].levels.levels[at(l)];
             auto place = std::find_if(all.begin(), all.end(), [&](const shared_level& s) {
@@ -64,17 +64,17 @@ std::vector<shared_level> shared_levels(std::span<const job_node> kinds, std::sp
     return all;
 }
 
-// Nodes that differ, side by side. Levels go by name: where a node lacks one that others have, its domains there have
-// one child. Where links differ, each keeps its rate; latency and overhead are the largest. Names of domains, which
-// are those of one node, go. Levels of one name but of different fabrics (shm and bus are both memory) are two, of
-// which the later one has its fabric added to its name.
-// @param kinds different nodes, without levels between nodes   @param node_kind by node, which of `kinds` it is
-// @returns the levels, and how domains nest in them: what tree() takes, but for the levels above
-// @throws usage_error where two kinds have levels in different orders
+// Puts different nodes side by side. Levels are matched by name: if a node lacks a level that others have, its domains
+// there have one child. If links differ, each keeps its rate; latency and overhead are the largest ones. Names of
+// domains are dropped, as they belong to one node. Levels with one name but different fabrics (shm and bus count as
+// equal) stay two levels; the later one has its fabric added to its name.
+// @param kinds different nodes, without levels between nodes   @param node_kind by node: its index in `kinds`
+// @returns the levels, and the children of their domains as tree() takes them, but without the levels above
+// @throws usage_error if two kinds have levels in different orders
 auto side_by_side(std::span<const job_node> kinds, std::span<const int> node_kind) {
     std::vector<level> levels;
     std::vector<std::vector<int>> children;
-    std::vector<int> members;  // the children that each kind of node has left to join
+    std::vector<int> members;  // by kind: children of one node that the next level joins
     for (const job_node& k : kinds) members.push_back(k.levels.ranks());
     for (const shared_level& s : shared_levels(kinds, node_kind)) {
         std::optional<level> found;
@@ -90,12 +90,12 @@ auto side_by_side(std::span<const job_node> kinds, std::span<const int> node_kin
             found->bandwidth = std::max(found->bandwidth, own.bandwidth);
         }
         found->name = s.name;
-        found->names.clear();  // those of one node's domains
+        found->names.clear();  // they name the domains of one node
         std::vector<double> rates;
         std::vector<int>& sizes = children.emplace_back();
         for (const int k : node_kind) {
             const int l = s.index[at(k)];
-            // A level that joins nothing has no link of its own; any rate will do.
+            // A level that joins nothing has no link of its own, so its rate does not matter.
             for (int c = 0; c < members[at(k)]; ++c)
                 rates.push_back(l < 0 ? found->bandwidth : kinds[at(k)].levels.rate(l, c));
             if (l < 0) sizes.insert(sizes.end(), at(members[at(k)]), 1);
@@ -111,7 +111,7 @@ auto side_by_side(std::span<const job_node> kinds, std::span<const int> node_kin
     return std::pair(std::move(levels), std::move(children));
 }
 
-// Ranks use the NICs that are near to them, if the cluster file has as many as the node.
+// Gives ranks the NICs that are near to them, if the cluster file has as many NICs as the node's description.
 void place(nic_set& nics, int node, int first_rank, const std::optional<uplink>& up) {
     if (!up || at(nics.count_of(node)) != up->nics.size()) return;
     for (std::size_t r = 0; r < up->of_rank.size(); ++r)

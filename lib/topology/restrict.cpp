@@ -19,7 +19,7 @@ namespace terrace::detail {
 
 namespace {
 
-// A host's slots add up over its lines, of which one without slots is worth one if there are others, as in Open MPI.
+// Adds up the slots of a host's lines. If there are several lines, one without slots counts as one, as in Open MPI.
 void add(std::vector<job_host>& hosts, std::unordered_map<std::string, std::size_t>& index, job_host h) {
     const auto [found, is_new] = index.emplace(h.name, hosts.size());
     if (is_new) return hosts.push_back(std::move(h));

@@ -10,25 +10,25 @@
 
 namespace terrace::detail {
 
-/// A host of a job, and how many ranks it is to run where that is said.
+/// A host of a job, and its number of ranks if that is given.
 struct job_host {
     std::string name;
     std::optional<int> slots;
 };
 
 /// Reads an MPI host file ("node01", "node01 slots=4", "node01:4" or a host list, one per line, `#` for comments).
-/// Slots of a name that comes again are added up; where a line says none it is one then. @throws input_error with line
-/// and column
+/// Slots of a repeated name are added up, and each of its lines without slots counts as one. @throws input_error with
+/// line and column
 std::vector<job_host> parse_hostfile(std::string_view text, const std::string& file);
 
-/// The hosts of a list "tux[0-3,7]"; a name that comes again counts once. @throws usage_error
+/// Returns the hosts of a list "tux[0-3,7]"; a repeated name counts once. @throws usage_error
 std::vector<job_host> parse_hostlist(std::string_view list);
 
-/// The part of the machine that the job has: its nodes, and of each the first `slots` ranks if that is fewer than the
-/// node has; host_index says which name means which. @throws usage_error naming a host that the machine does not have
-/// or that comes twice, or if the machine's nodes have no names
+/// Returns the part of the machine that the job has: its nodes (found by host_index), and the first `slots` ranks of
+/// each, or all if there are fewer. @throws usage_error that names a missing or repeated host, or if the machine's
+/// nodes have no names
 hierarchy restricted(const hierarchy& machine, const std::vector<job_host>& hosts);
-/// The same, with what is known of these nodes.
+/// Returns the same as a topology, with the types of these nodes.
 topology restricted(topology whole, const std::vector<job_host>& hosts);
 
 }  // namespace terrace::detail

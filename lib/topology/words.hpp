@@ -13,13 +13,13 @@ struct word {
     std::optional<std::string_view> value;  ///< without its quotes
 };
 
-/// The words of a line without its comment. There may be blanks around `=`, and in a VALUE in quotes.
+/// Returns the words of a line whose comment is removed. Blanks may be around `=`, and in a VALUE in quotes.
 std::vector<word> words_of(std::string_view text, int line);
 
-/// What other programs print: lines of words between blanks.
+/// Blanks between words in the output of other programs.
 inline constexpr std::string_view line_blanks = " \t\r";
 
-/// The words of a line.
+/// Returns the words of a line.
 inline std::vector<std::string_view> split_at_blanks(std::string_view line) {
     std::vector<std::string_view> words;
     for (std::size_t i = line.find_first_not_of(line_blanks); i != line.npos;) {

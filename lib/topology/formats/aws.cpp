@@ -22,7 +22,7 @@ bool is_kept_of_aws(std::string_view of, std::string_view key) {
            (key == "InstanceId" || key == "NetworkNodes" || key == "AvailabilityZone" || key == "ZoneId");
 }
 
-// Returns the network nodes of an instance, top to bottom, behind its zone.
+// Returns the zone of an instance, then its network nodes from top to bottom.
 std::vector<std::string> place_of(const json_file& file, const json_value& instance) {
     const json_value* zone = instance.find("ZoneId");
     if (!zone) zone = instance.find("AvailabilityZone");
@@ -38,7 +38,7 @@ std::vector<std::string> place_of(const json_file& file, const json_value& insta
     return place;
 }
 
-// Instance types have 3 or 4 layers, of which the last is next to the instance.
+// Aligns places at the innermost layer: instance types have 3 or 4 layers, and the last is next to the instance.
 switch_network read_aws(const std::string& path, const read_options&) {
     const json_file file(path, is_kept_of_aws);
     std::vector<placed_node> nodes;

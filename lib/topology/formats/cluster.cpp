@@ -20,7 +20,7 @@ namespace {
 
 constexpr int version = 1;
 
-// Returns the words for the ways to describe a node: "hwloc: FILE, nccl: FILE or synthetic: ...".
+// Returns the ways to describe a node as text: "hwloc: FILE, nccl: FILE or synthetic: ...".
 std::string ways_to_describe() {
     std::vector<std::string> ways;
     for (const topology_format& f : topology_formats())
@@ -41,7 +41,7 @@ std::optional<rank_unit> read_unit(const document& map) {
     return unit;
 }
 
-// Adds what the reader of the file could not know: switches connect all GPUs at this rate, or nothing does.
+// Sets the GPU links that the node's file does not give: switches connect all GPUs at this rate, or there are none.
 void add_nvlink(hardware& h, const document& rate) {
     if (!h.wires.empty() && h.wires_assumed.empty())
         rate.fail("the node's file has the links between its GPUs; leave this out");
@@ -69,7 +69,7 @@ topology read_node(const document& map, const std::filesystem::path& directory, 
         return single_node("", place_ranks(std::move(h), unit, what));
     } catch (const input_error& e) {
         if (e.line() > 0) throw;
-        source.fail(e.what());  // the file as a whole: perhaps another was meant
+        source.fail(e.what());  // concerns the file as a whole: report it at the file's name
     }
 }
 
@@ -87,7 +87,7 @@ void check_fits(const document& map, const hierarchy& above, const hierarchy& in
                     fmt::format("a level of the node's file is named \"{}\" too; rename this one", inner.name));
 }
 
-// One dimension as a level: a child is all that the dimensions before it join, and has their nodes' links together.
+// Returns a dimension as a level. A child has `nodes` nodes, and the links of all of them together.
 level dimension(const document& of, std::size_t index, int size, double nodes) {
     of.allow_only({"fabric", "bandwidth", "latency", "overhead"});
     level l;
@@ -110,7 +110,7 @@ level dimension(const document& of, std::size_t index, int size, double nodes) {
     return normalised(std::move(l));
 }
 
-// `torus: [8, 8, 4]` and `links:`, one for all dimensions or one each.
+// Reads `torus: [8, 8, 4]` and `links:`, one entry for all dimensions or one for each.
 hierarchy read_torus(const document& map) {
     hierarchy h;
     const std::vector<document> sizes = map.at("torus").items();
@@ -133,7 +133,7 @@ hierarchy read_torus(const document& map) {
     return h;
 }
 
-// Levels inside a node, many of which are alike.
+// Reads the levels inside one of many equal nodes.
 hierarchy read_inside(const document& map) {
     hierarchy inside = read_hierarchy(map);
     if (inside.node_levels() < inside.depth())
@@ -145,7 +145,7 @@ hierarchy read_inside(const document& map) {
     return inside;
 }
 
-// The nodes of a torus: described by a file, by levels, or each a rank.
+// Reads a torus, whose nodes are described by a file or by levels, or are one rank each.
 topology read_torus_machine(const document& map, const std::filesystem::path& directory, const node_reader& read) {
     hierarchy above = read_torus(map);
     for (const char* key : {"tree", "domains", "nodes"})
@@ -157,7 +157,7 @@ topology read_torus_machine(const document& map, const std::filesystem::path& di
     return with_nodes(above, {"", read_inside(map), nullptr, {}});
 }
 
-// A node's type: a description, its levels, or just how many ranks share memory.
+// Reads a node type: a description, its levels, or the number of ranks that share memory.
 topology read_type(const document& entry, const std::filesystem::path& directory, const node_reader& read) {
     if (entry.is_scalar()) {
         const auto ranks = static_cast<int>(entry.integer(1, max_ranks));
@@ -168,7 +168,7 @@ topology read_type(const document& entry, const std::filesystem::path& directory
     return {"", read_inside(entry), nullptr, {}};
 }
 
-// `domains:`, and `nodes:` if they are of types.
+// Reads `domains:`, and `nodes:` if nodes have types.
 topology read_written_out(const document& map, const std::filesystem::path& directory, const node_reader& read) {
     constexpr std::size_t most_types = 16;
     if (map.has("tree")) map.at("tree").fail("domains: says how the machine is built; leave this out");

@@ -18,10 +18,10 @@ namespace terrace::detail {
 
 namespace {
 
-// ---- Is this a file to show to hwloc? -------------------------------------------------------------------------------
+// ---- Checks before hwloc reads a file -------------------------------------------------------------------------------
 
-// hwloc's own parser reads neither internal subsets nor public identifiers, and libxml2's result without a system
-// identifier makes hwloc 2.9 crash.
+// Accepts the document types that lstopo writes. hwloc's own parser reads neither internal subsets nor public
+// identifiers; with libxml2, a document type without a system identifier makes hwloc 2.9 crash.
 void check_doctype(const xml_file& file, const pugi::xml_node& doctype) {
     const std::string_view text = doctype.value();
     if (text != "topology SYSTEM \"hwloc.dtd\"" && text != "topology SYSTEM \"hwloc2.dtd\"")
@@ -37,7 +37,7 @@ void check_version(const xml_file& file, const pugi::xml_node& root) {
                                     version));
 }
 
-// Checks what hwloc 2.9 takes for granted in version 2 files, and crashes without.
+// Checks that objects have the attributes that hwloc 2.9 needs in version 2 files; without them it crashes.
 struct object_checker : pugi::xml_tree_walker {
     explicit object_checker(const xml_file& f) : file(f) {}
     bool for_each(pugi::xml_node& node) override {
@@ -65,7 +65,7 @@ void check(xml_file& file) {
 
 // ---- hwloc ----------------------------------------------------------------------------------------------------------
 
-// One thread at a time: what hwloc loads to look at devices keeps state of its own (libudev).
+// Loads this machine, in one thread at a time: a library that hwloc uses for devices (libudev) keeps state of its own.
 hwloc_machine live_machine(unsigned long flags = 0) {
     static std::mutex guard;
     const std::lock_guard lock(guard);
@@ -75,19 +75,19 @@ hwloc_machine live_machine(unsigned long flags = 0) {
     return m;
 }
 
-// True for hwloc's root element, and for XML so broken that it has none: the reader says where.
+// True for hwloc's root element, and for XML whose root has no valid name: the reader then reports the error's place.
 bool is_hwloc(const source_start& start) {
     if (!start.is_file || !start.text.starts_with('<')) return false;
     constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyz";
     return start.root == "topology" || start.root.empty() || start.root.find_first_not_of(letters) != start.root.npos;
 }
 
-// Reads one node from an hwloc XML file (versions 1 and 2, as lstopo writes it). GPUs are what CUDA, NVML, ROCm SMI or
-// Level Zero saw and PCI devices of class 0302, 0380 and 1200, or display adapters (0300) where there are none of
-// these; NICs are OpenFabrics and network devices, and PCI classes 0207, 0208 and 0200.
+// Reads one node from an hwloc XML file (versions 1 and 2, as lstopo writes it). GPUs are devices that CUDA, NVML, ROCm
+// SMI or Level Zero found, and PCI devices of classes 0302, 0380 and 1200; if there are none, display adapters (0300).
+// NICs are OpenFabrics and network devices, and PCI devices of classes 0200, 0207, 0208 and 0c06.
 //
-// hwloc itself may end the process on a broken file that passes the checks made here, so that files of unknown origin
-// are imported in a child process. @throws input_error
+// hwloc may still end the process on a broken file that passes these checks, so files of unknown origin are imported in
+// a child process. @throws input_error
 hardware import_hwloc(const std::string& path) {
     xml_file file(path);
     check(file);
@@ -109,7 +109,7 @@ topology_format hwloc_format() {
             .may_crash = true};
 }
 
-// hwloc's module for PCI devices loses a kilobyte each time it looks.
+// Looks for devices only once: hwloc's module for PCI devices leaks a kilobyte each time.
 hardware this_hardware() {
     static const auto& here = kept_for_ever(hardware_of(live_machine().get()));
     return here;

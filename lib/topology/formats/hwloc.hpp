@@ -6,15 +6,15 @@
 
 namespace terrace::detail {
 
-/// The machine this process runs on, as it was when this was called first. @throws error
+/// Returns the hardware of this machine as it was at the first call. @throws error
 hardware this_hardware();
 
-/// What this process may run on (taskset, mpirun --bind-to core) of its machine, and the same as an hwloc XML file of
-/// version 2. @throws error
+/// The part of this machine that the process may run on (taskset, mpirun --bind-to core).
 struct usable_machine {
     hardware parts;
-    std::string xml;
+    std::string xml;  ///< the same as an hwloc XML file of version 2
 };
+/// Reads the usable part of this machine. @throws error
 usable_machine usable_hardware();
 
 }  // namespace terrace::detail

@@ -33,7 +33,7 @@ bool is_pci(object o) { return o->type == HWLOC_OBJ_PCI_DEVICE; }
 
 struct gpu_name {
     std::string name;
-    std::optional<int> number;  // the driver's
+    std::optional<int> number;  // the driver's, else by the order on the bus
     std::uint64_t bus = 0;
 };
 
@@ -41,7 +41,7 @@ std::string_view name_of(object o) { return o->name ? o->name : ""; }
 
 constexpr std::array<std::string_view, 4> gpu_drivers{"cuda", "nvml", "rsmi", "ze"};
 
-// The driver and number of "cuda3"; Level Zero names parts of a GPU "ze0.1".
+// Returns the driver and number of a name like "cuda3"; nothing for a part of a GPU, as "ze0.1" of Level Zero.
 std::optional<std::pair<std::size_t, int>> driver_number(object o) {
     const std::string_view name = name_of(o);
     for (std::size_t d = 0; d < gpu_drivers.size(); ++d) {
@@ -53,8 +53,8 @@ std::optional<std::pair<std::size_t, int>> driver_number(object o) {
 
 constexpr unsigned nvidia = 0x10de, amd = 0x1002, intel = 0x8086;
 
-// Whether a device computes, by its PCI class. Display adapters of others than these makers are for a console, in
-// virtual machines too; Intel's VGA adapter is part of the processor.
+// Answers of computes(), by PCI class. Display adapters of makers other than these are for a console, also in virtual
+// machines. Intel's VGA adapter is part of the processor.
 enum class computing { no, where_nothing_else_does, yes };
 
 computing computes(object pci) {
@@ -64,8 +64,8 @@ computing computes(object pci) {
     return kind == 0x0300 && known ? computing::where_nothing_else_does : computing::no;
 }
 
-// A server's own display adapter, by a maker of GPUs: its driver gives it a screen (card0) and nothing to compute with
-// (renderD128), or it is one of ATI's before programmable ones, as ES1000 and Rage XL.
+// True for a server's own display adapter by a maker of GPUs. Its driver gives it a screen (card0) but no device that
+// computes (renderD128). ATI models before programmable ones, as ES1000 and Rage XL, count too.
 bool is_for_console(object display) {
     bool screen = false, renders = false;
     for (object c = display->io_first_child; c; c = c->next_sibling) {
@@ -78,7 +78,7 @@ bool is_for_console(object display) {
 
 using driver_numbers = std::map<object, std::pair<std::size_t, int>>;
 
-// Where GPUs are on no PCI device, nothing says which of two drivers' are the same one.
+// Keeps one driver's GPUs among those without a PCI device, since GPUs of two drivers cannot be matched there.
 void keep_one_driver_off_the_bus(driver_numbers& seen) {
     std::size_t best = gpu_drivers.size();
     for (const auto& [o, driver] : seen)
@@ -91,7 +91,7 @@ bool is_fabric(object o) {
     return o->type == HWLOC_OBJ_OS_DEVICE && o->attr->osdev.type == HWLOC_OBJ_OSDEV_OPENFABRICS;
 }
 
-// An OpenFabrics device says of each port whether it is up (4).
+// True if a port of an OpenFabrics device is up (state 4), or if no state is given.
 bool is_up(object fabric) {
     bool any = false, up = false;
     for (unsigned i = 0; i < fabric->infos_count; ++i) {
@@ -119,14 +119,14 @@ double pcie_rate(const pci_attributes& a) { return a.linkspeed > 0 ? 1e9 * stati
 // Returns vendor and device, 16 bits each.
 std::uint32_t model_of(const pci_attributes& a) { return std::uint32_t{a.vendor_id} << 16 | a.device_id; }
 
-// Returns the PCI device that an OS device is on, or the device itself.
+// Returns the PCI device of an OS device, or the device itself if there is none.
 object device_of(object o) { return o->type == HWLOC_OBJ_OS_DEVICE && o->parent && is_pci(o->parent) ? o->parent : o; }
 
-// Every GPU once, whatever drivers saw it; display adapters that may compute only where there is nothing else.
+// Every GPU once, whichever drivers found it. Display adapters that may compute count only if nothing else computes.
 class gpu_table {
 public:
     explicit gpu_table(hwloc_topology_t t) {
-        driver_numbers seen;  // by the best driver
+        driver_numbers seen;  // each device with its best driver
         for (object o = nullptr; (o = hwloc_get_next_osdev(t, o));)
             if (const auto d = driver_number(o)) {
                 const auto [entry, first] = seen.emplace(device_of(o), *d);
@@ -154,7 +154,7 @@ public:
         return found == gpus_.end() ? nullptr : &found->second;
     }
 
-    // Bus ids of display adapters that would be GPUs if they were not for a console.
+    // Returns the bus ids of display adapters that are for a console; none if there are GPUs.
     const std::vector<std::string>& consoles() const { return consoles_; }
 
 private:
@@ -169,7 +169,7 @@ private:
         }
     }
 
-    // The driver's numbers count where one driver saw all; else the order on the bus, in which drivers number.
+    // Keeps the driver's numbers if one driver found all GPUs; else numbers them in bus order, as drivers do.
     void number() {
         std::set<int> numbers;
         std::set<std::string> drivers;
@@ -190,9 +190,9 @@ private:
     std::vector<std::string> consoles_;
 };
 
-// Returns the NIC that a PCI device, or an OS device on none, is.
+// Returns the NIC of a PCI device, or of an OS device without one; nothing if the device is not a NIC.
 std::optional<part> nic_of(object device) {
-    std::vector<object> seen;  // what the kernel calls it
+    std::vector<object> seen;  // the kernel's devices for it
     if (is_pci(device))
         for (object c = device->io_first_child; c; c = c->next_sibling) seen.push_back(c);
     else seen.push_back(device);
@@ -200,7 +200,7 @@ std::optional<part> nic_of(object device) {
     const auto net = std::find_if(seen.begin(), seen.end(), is_net);
     const unsigned kind = is_pci(device) ? device->attr->pcidev.class_id : 0;
     const bool infiniband = kind == 0x0207 || kind == 0x0208 || kind == 0x0c06;
-    // Something else on the bus may have a network behind it: a USB controller, say.
+    // Another PCI device may have a network device behind it, as a USB controller has; it is not a NIC.
     if (fabric == seen.end() && !infiniband && kind != 0x0200 && (is_pci(device) || net == seen.end())) return {};
     part nic{
         .what = part::kind::nic, .infiniband = infiniband, .rdma = fabric != seen.end() ? is_up(*fabric) : infiniband};
@@ -226,11 +226,11 @@ public:
             case HWLOC_OBJ_PACKAGE: return place(o, part::kind::package);
             case HWLOC_OBJ_L3CACHE: return place(o, part::kind::cache);
             case HWLOC_OBJ_CORE:
-            case HWLOC_OBJ_PU: return {core(o)};  // a PU in no core: what is in cores is not looked into
+            case HWLOC_OBJ_PU: return {core(o)};  // a PU here is outside all cores, which are not searched
             case HWLOC_OBJ_BRIDGE: return bridge(o);
             case HWLOC_OBJ_PCI_DEVICE:
             case HWLOC_OBJ_OS_DEVICE: return device(o);
-            default: return inside(o);  // groups, caches, ...: only what is in them counts
+            default: return inside(o);  // groups, caches, ...: only their contents count
         }
     }
 
@@ -240,7 +240,7 @@ public:
             fmt::format("display adapter {} is for a console and counts as no GPU", fmt::join(gpus_.consoles(), ", "))};
     }
 
-    // GPUs as wires number them: in the order of the tree.
+    // Returns the numbers of GPUs that wires use: in the order of the tree.
     std::map<object, int> gpu_indexes() const { return gpu_indexes_; }
 
 private:
@@ -252,7 +252,7 @@ private:
         return p;
     }
 
-    // Returns what is below `o`; where `o` has memory of its own, as one NUMA node.
+    // Returns the parts below `o`; if `o` has memory of its own, inside one NUMA node.
     std::vector<part> inside(object o) {
         std::vector<part> below;
         const auto append = [&](object first) {
@@ -263,7 +263,7 @@ private:
         };
         append(o->first_child);
         append(o->io_first_child);
-        // The first NUMA node right at `o`, behind a memory-side cache perhaps.
+        // The first NUMA node of `o` itself, perhaps behind a memory-side cache.
         object memory = o->memory_first_child;
         while (memory && memory->type != HWLOC_OBJ_NUMANODE) memory = memory->memory_first_child;
         if (!memory) return below;
@@ -293,9 +293,9 @@ private:
         return is_pci(o) ? inside(o) : std::vector<part>{};
     }
 
-    // A bridge with one thing behind it is a piece of that thing's link. A switch has more bridges behind its own; a
-    // bridge with devices alone is a slot, and they are functions of one adapter, which may have numbers as of several
-    // devices (SR-IOV).
+    // Converts a bridge. If there is one part behind the bridge, both links count as one. A PCIe switch has more
+    // bridges behind its own. A bridge with only devices behind it is a slot: they are functions of one adapter, which
+    // may have the numbers of several devices (SR-IOV).
     std::vector<part> bridge(object o) {
         const bool host = o->attr->bridge.upstream_type == HWLOC_OBJ_BRIDGE_HOST;
         const double link = host ? 0 : pcie_rate(o->attr->bridge.upstream.pci);
@@ -317,7 +317,7 @@ private:
         return list_of(std::move(p));
     }
 
-    // Virtual functions have a device number of their own, and the port of the physical function beside them.
+    // Drops virtual functions: they have another device id than the physical function beside them, and use its port.
     static void drop_virtual_nics(std::vector<part>& slot) {
         const auto nic = [](const part& p) { return p.what == part::kind::nic; };
         const auto physical =
@@ -337,7 +337,7 @@ void add_wires(hardware& h, hwloc_topology_t t, const std::map<object, int>& gpu
     unsigned found = 1;
     if (hwloc_distances_get_by_name(t, matrix_name, &found, &matrix, 0) != 0 || found == 0) return;
     const at_end release([&] { hwloc_distances_release(t, matrix); });
-    // A GPU's number, -1 for a switch, nothing for a processor, which forwards nothing.
+    // By end: the number of a GPU, -1 for a switch, nothing for a processor, which does not forward.
     std::vector<std::optional<int>> ends;
     for (unsigned i = 0; i < matrix->nbobjs; ++i) {
         const object device = matrix->objs[i] ? device_of(matrix->objs[i]) : nullptr;

@@ -13,7 +13,7 @@ struct hwloc_destroyer {
 };
 using hwloc_machine = std::unique_ptr<hwloc_topology, hwloc_destroyer>;
 
-/// Returns a topology to be loaded, which will keep objects of all types. @throws error
+/// Returns an hwloc topology that is not loaded yet and will keep objects of all types. @throws error
 hwloc_machine empty_hwloc_machine();
 
 /// Returns the parts of a loaded hwloc topology that Terrace uses.

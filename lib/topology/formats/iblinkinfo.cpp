@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view arrow_begins = "==(", arrow_ends = ")==>";
 
-// "4X 106.25 Gbps Active/ LinkUp" [B/s]; 0 for a speed that is not known, nothing for a port without a link.
+// Returns the rate of "4X 106.25 Gbps Active/ LinkUp" [B/s]; 0 if it is unknown, nothing if the port has no link.
 std::optional<double> rate_of(std::string_view state) {
     if (state.find("Active") == state.npos) return {};
     const std::vector<std::string_view> words = split_at_blanks(state);
@@ -29,8 +29,8 @@ std::optional<double> rate_of(std::string_view state) {
     return lane ? *width * *lane : 0;
 }
 
-// Below a line `Switch: GUID NAME:` a line for each port: `LID PORT[  ] ==( 4X 106.25 Gbps Active/ LinkUp)==> LID PORT[
-// ] "NAME" ( )`. Lines of adapters have the same cables, which are not needed. LIDs name what is at either end.
+// A line `Switch: GUID NAME:` is followed by a line for each port: `LID PORT[  ] ==( 4X 106.25 Gbps Active/ LinkUp)==>
+// LID PORT[ ] "NAME" ( )`. Lines of adapters repeat the same cables and are skipped. LIDs identify both ends.
 class iblinkinfo_reader : public fabric_reader {
     void read_line(std::string_view text, int line) override {
         const std::size_t arrow = text.find(arrow_begins);

@@ -23,7 +23,7 @@ public:
         rest_.remove_prefix(what.size());
         return true;
     }
-    /// Skips what is in brackets of this kind, if they come next.
+    /// Skips a group in these brackets if one comes next; returns true if it is closed.
     bool skip_group(char open, char close) {
         skip_blanks();
         if (!rest_.starts_with(open)) return false;
@@ -31,7 +31,7 @@ public:
         rest_.remove_prefix(end == rest_.npos ? rest_.size() : end + 1);
         return end != rest_.npos;
     }
-    /// Reads a text in quotes; null if none comes next.
+    /// Reads a text in quotes; returns nothing if none comes next.
     std::optional<std::string> quoted() {
         skip_blanks();
         const std::size_t end = rest_.starts_with('"') ? rest_.find('"', 1) : rest_.npos;
@@ -55,7 +55,7 @@ private:
     std::string_view rest_;
 };
 
-// "4xNDR" at the end of a line [B/s]; 0 if the line has none.
+// Returns the rate of "4xNDR" at the end of a line [B/s]; 0 if the line has none.
 double rate_at_end_of(std::string_view line) {
     const std::vector<std::string_view> words = split_at_blanks(line);
     const std::size_t times = words.empty() ? line.npos : words.back().find('x');
@@ -63,9 +63,8 @@ double rate_at_end_of(std::string_view line) {
     return infiniband_rate(words.back().substr(0, times + 1), words.back().substr(times + 1));
 }
 
-// A record is a line `Switch PORTS "ID" # "description" ...`, and one for each port that has a link: `[3]
-// "PEER"[1](guid) # "description" lid 7 4xNDR`. Adapters (Ca, Hca) have records of the same cables, which are not
-// needed.
+// A record is a line `Switch PORTS "ID" # "description" ...`, and a line for each port that has a link: `[3]
+// "PEER"[1](guid) # "description" lid 7 4xNDR`. Records of adapters (Ca, Hca) repeat the same cables and are skipped.
 class ibnetdiscover_reader : public fabric_reader {
     void read_line(std::string_view text, int line) override {
         line_reader r(text);
@@ -99,7 +98,7 @@ class ibnetdiscover_reader : public fabric_reader {
     }
 };
 
-// True if a line begins a record, or is the comment that ibnetdiscover begins with; messages may come before.
+// True if a line begins a record, or is the first comment of ibnetdiscover. Messages may come before it.
 bool is_ibnetdiscover(const source_start& start) {
     if (!start.is_file) return false;
     bool found = false;

@@ -29,14 +29,14 @@ struct lane_speed {
     double data;        // [Gbit/s]
 };
 
-// InfiniBand Architecture, volume 2: SDR to QDR have 8b/10b, FDR and EDR 64b/66b; from HDR on names are data rates.
+// InfiniBand Architecture, volume 2: SDR to QDR use 8b/10b, FDR and EDR 64b/66b; names from HDR on give data rates.
 constexpr std::array lane_speeds{
     lane_speed{"SDR", 2.5, 2},        lane_speed{"DDR", 5, 4},          lane_speed{"QDR", 10, 8},
     lane_speed{"FDR10", 10.3125, 10}, lane_speed{"FDR", 14.0625, 13.6}, lane_speed{"EDR", 25.78125, 25},
     lane_speed{"HDR", 53.125, 50},    lane_speed{"NDR", 106.25, 100},   lane_speed{"XDR", 212.5, 200},
 };
 
-// "node01 HCA-1", "node01 mlx5_0": the host and its adapter. Others have their maker's words.
+// Returns host and adapter of "node01 HCA-1" or "node01 mlx5_0"; empty texts for a maker's own description.
 std::pair<std::string, std::string> host_and_adapter(const std::string& description) {
     const std::size_t blank = description.find(' ');
     if (blank == description.npos) return {};
@@ -91,7 +91,7 @@ private:
         for (std::size_t s = 0; s < f_.switches.size(); ++s)
             for (const infiniband_fabric::port& p : f_.switches[s].ports) {
                 if (number_.contains(p.peer)) continue;
-                if (p.description.find("Aggregation Node") != std::string::npos) continue;  // a switch's own, for SHARP
+                if (p.description.find("Aggregation Node") != std::string::npos) continue;  // in a switch, for SHARP
                 auto [name, adapter] = host_and_adapter(p.description);
                 if (name.empty() || !is_host_name(name)) {
                     nameless += !p.description.empty() && !known.contains(p.peer);
@@ -113,7 +113,7 @@ private:
             std::ranges::stable_sort(h.nics, {}, [](const nic& n) { return std::pair(n.adapter.size(), n.adapter); });
     }
 
-    // How many hops each switch is away from the nearest one with nodes.
+    // Finds the number of hops from each switch to the nearest switch with nodes.
     void find_tiers() {
         std::vector<int> found;
         for (const host& h : hosts_)
@@ -128,7 +128,7 @@ private:
             }
     }
 
-    // The switches that all nodes of a group have their i-th adapter on; nothing where that is not one for each i.
+    // Sets NICs, and detects rails: in a group, all i-th adapters share a switch, and each i has a different switch.
     void find_rails() {
         const std::size_t count = hosts_.front().nics.size();
         net_.rails = count > 1;
@@ -150,7 +150,7 @@ private:
         net_.notes.push_back(fmt::format("rails: each of the {} adapters of a node is on a switch of its own", count));
     }
 
-    // What a switch's links to other switches carry together [B/s]; 0 where one is not known.
+    // Returns the rate of all links from a switch to other switches [B/s]; 0 if the rate of one is unknown.
     double links_of(int s) const {
         double all = 0;
         for (const infiniband_fabric::port& p : f_.switches[at(s)].ports) {
@@ -186,7 +186,7 @@ private:
         return it.description.empty() ? it.id : fmt::format("{} ({})", it.description, it.id);
     }
 
-    // Calls with each link between two switches up to this tier, from either end: the switches, and its rate [B/s].
+    // Passes each link of switches up to this tier to `call`, from either end: both switches, and its rate [B/s].
     void each_link(int tier, const auto& call) const {
         const auto counts = [&](int s) { return tier_[at(s)] != unknown && tier_[at(s)] <= tier; };
         for (int s = 0; s < static_cast<int>(f_.switches.size()); ++s)
@@ -204,7 +204,7 @@ private:
         return joined;
     }
 
-    // Joins what switches up to this tier connect: first to groups, if there are any.
+    // Joins the parts that switches up to this tier connect: first into groups, if there are any.
     void add_tier(int tier) {
         const disjoint_sets whole = joined_by(tier, [](int, int) { return true; });
         if (const std::optional<disjoint_sets> groups = find_groups(tier, whole)) {
@@ -215,10 +215,10 @@ private:
         join(tier, whole, tier == 1 ? " and above" : fmt::format(" and {} above", tier));
     }
 
-    // Groups of two and more parts each: what links between tiers join (the fat trees of a Dragonfly+), or leaves with
-    // links of their own, where both have a neighbour in common, or more links than others (the groups of a dragonfly).
+    // Returns groups of two or more parts each. Links between tiers join them (the fat trees of a Dragonfly+). Else
+    // direct links join leaves with a common neighbour, or links faster than others do (the groups of a dragonfly).
     std::optional<disjoint_sets> find_groups(int tier, const disjoint_sets& whole) {
-        std::map<int, std::map<int, double>> direct;  // links between two parts [B/s]
+        std::map<int, std::map<int, double>> direct;  // rate between two parts [B/s]
         each_link(tier, [&](int a, int b, double rate) {
             a = sets_.find(a), b = sets_.find(b);
             if (a != b && below_.contains(a) && below_.contains(b)) direct[a][b] += rate;
@@ -254,7 +254,7 @@ private:
                std::ranges::all_of(parts_of, [](const auto& p) { return p.second > 1; });
     }
 
-    // Leaves that link to some of one another, and not by one that links to all: a torus, a hypercube, a HyperX.
+    // Adds a note if leaves link to one another, but none of them to all others: a torus, a hypercube, a HyperX.
     void note_flattened(int tier, const std::map<int, std::map<int, double>>& direct) {
         std::size_t most = 0, cables = 0;
         std::pair<int, int> one;
@@ -271,7 +271,7 @@ private:
             direct.size(), cables / 2, name_of(one.first), name_of(one.second)));
     }
 
-    // Makes a level of the parts that are joined now, and says what carries each of them into it.
+    // Makes a level of the parts that are joined now, and sets the rate of the links of each part into it.
     void join(int tier, disjoint_sets joined, const std::string& above) {
         const std::map<int, std::size_t> parts = std::exchange(below_, {});
         std::vector<double> up(net_.switches.size(), 0);
@@ -297,7 +297,7 @@ private:
     std::unordered_map<std::string_view, int> number_;
     std::vector<host> hosts_;
     std::vector<int> tier_;
-    disjoint_sets sets_;                // of switches
+    disjoint_sets sets_;                // joined switches
     std::map<int, std::size_t> below_;  // by the first switch of each part: its entry in the network
 };
 
@@ -329,7 +329,7 @@ switch_network fabric_reader::read(const std::string& file) {
     const std::string text = read_text(file, 32 << 20);
     check_text(text, file);
     for_each_line(text, [&](std::string_view line, int number) { read_line(trimmed(line), number); });
-    std::erase_if(fabric_.switches, [](const auto& s) { return s.id.empty(); });  // all ports down
+    std::erase_if(fabric_.switches, [](const auto& s) { return s.id.empty(); });  // no port is in the file
     return network_of(fabric_);
 }
 

@@ -14,7 +14,7 @@ constexpr std::size_t max_json = 64 << 20;
 constexpr std::size_t max_json_values = 500'000;
 constexpr std::size_t max_json_depth = 64;
 
-// Walks over a text and knows the line and column of the character before it, which the parser read last.
+// Iterates over a text, and records line and column of the last character that the parser has read.
 class counting_iterator {
 public:
     using value_type = char;
@@ -40,8 +40,8 @@ private:
 
 }  // namespace
 
-// Builds the values that are kept from the parser's events: only so is the place of a value known, and does an excess
-// of depth or values stop the parser.
+// Builds the kept values from the parser's events. Only events give the place of a value, and let an excess of depth or
+// values stop the parser.
 struct json_events final : nlohmann::json_sax<nlohmann::json> {
     json_events(json_file& f, json_file::filter k, const text_position& w, std::size_t most)
         : file(f), keep(k), where(w), most_values(most) {}
@@ -79,10 +79,10 @@ private:
     // A map or list that is being read.
     struct frame {
         json_value value;
-        std::string of;  // the key that it, or the list around it, is an entry of
+        std::string of;  // key of this value, or of the list around it
         bool kept;
-        bool keep_next;    // whether the value that comes next is kept
-        std::string next;  // and its key
+        bool keep_next;    // true if the next value is kept
+        std::string next;  // key of the next value
     };
 
     [[noreturn]] void fail(const std::string& message) const {

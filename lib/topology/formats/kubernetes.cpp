@@ -20,13 +20,13 @@ namespace terrace::detail {
 
 namespace {
 
-// Labels of one level, under the keys that there are for it.
+// A level, and the keys of the labels that give the places of nodes in it.
 struct label_level {
     std::string name;
     std::vector<std::string> keys;
 };
 
-// Who labels nodes, and how. The first whose keys a file has is read.
+// The labels of one vendor or tool. The first scheme with a key in the file is used.
 struct label_scheme {
     std::vector<label_level> levels;  // outermost first
 };
@@ -63,12 +63,12 @@ const std::vector<label_scheme>& schemes() {
           {"accelerator", {"topology.nebius.com/tier-0"}}}},
         // Volcano
         {{{"hypernode", {"volcano.sh/hypernode"}}}},
-        {},  // zones alone
+        {},  // only zones
     };
     return table;
 }
 
-// The user's own keys, outermost first. A level has the name that its key ends with.
+// Returns a scheme with the user's own keys, outermost first. The name of a level is the end of its key.
 label_scheme scheme_of(const std::vector<std::string>& keys) {
     label_scheme own;
     for (const std::string& key : keys) own.levels.push_back({key.substr(key.rfind('/') + 1), {key}});
@@ -94,7 +94,7 @@ bool is_labelled(const json_value& metadata, const label_scheme& s) {
     return std::ranges::any_of(s.levels, [&](const label_level& l) { return !label_of(metadata, l).empty(); });
 }
 
-// The metadata of all nodes; a list of objects of several kinds may hold others.
+// Returns the metadata of all nodes. The list may have objects of other kinds, which are skipped.
 std::vector<const json_value*> nodes_of(const json_file& file) {
     std::vector<const json_value*> nodes;
     if (!file.root().find("items"))
@@ -119,7 +119,7 @@ bool is_read(std::string_view key, const label_scheme& s) {
     return has(zone_label) || std::ranges::any_of(s.levels, has);
 }
 
-// True for words that labels of a network have in their keys.
+// True for keys with a word that is usual in labels of a network.
 bool names_a_place(std::string_view key) {
     constexpr std::array<std::string_view, 12> words{"topology", "rack", "block", "leaf",   "spine",  "switch",
                                                      "island",   "tier", "pod",   "fabric", "domain", "hypernode"};
@@ -161,8 +161,8 @@ void note_partly_labelled(const std::vector<const json_value*>& nodes, const lab
     }
 }
 
-// Appends what nodes are in by the labels of one level: several levels if the labels hold lists, as Volcano's label has
-// all places of a node in one text, innermost first: "s0,s4,s6".
+// Appends the places of nodes by the labels of one level. Labels with lists give several levels: Volcano's label has
+// all places of a node in one text, innermost first, as "s0,s4,s6".
 void append_places(const std::vector<const json_value*>& all, const label_level& l, std::vector<placed_node>& nodes,
                    std::vector<std::string>& levels) {
     std::vector<std::vector<std::string_view>> places;
@@ -175,7 +175,7 @@ void append_places(const std::vector<const json_value*>& all, const label_level&
     }
 }
 
-// Without hosts of a job, nodes without labels among others that have some are left out: control planes, for the most.
+// Without hosts of a job, leaves out nodes without labels if others have some; most of them are control planes.
 switch_network read_kubernetes(const std::string& path, const read_options& options) {
     const json_file file(path, is_kept_of_kubernetes);
     std::vector<const json_value*> all = nodes_of(file);

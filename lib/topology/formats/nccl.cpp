@@ -25,15 +25,15 @@ namespace terrace::detail {
 
 namespace {
 
-// One NVLink per direction, by the compute capability of the GPU [B/s]: nominal rates of NVIDIA's data sheets.
+// Returns the nominal rate of an NVLink per direction [B/s], by compute capability, from NVIDIA's data sheets.
 double nvlink_rate(int sm) {
     if (sm < 70) return 20e9;
     if (sm == 86 || sm == 89) return 14.0625e9;
     return sm < 100 ? 25e9 : 50e9;
 }
 
-// The same of one xGMI link of 16 bits, of AMD's: gfx906 and gfx908 (23 GT/s), gfx90a (25), gfx942 (32), gfx950 (38.4).
-// Nothing, so that a rate is assumed, for others.
+// Returns the same for a 16-bit xGMI link of AMD: gfx906 and gfx908 (23 GT/s), gfx90a (25), gfx942 (32), gfx950 (38.4).
+// Returns 0 for others, whose rate is then assumed.
 double xgmi_rate(int sm) {
     switch (sm) {
         case 90: return 46e9;
@@ -44,7 +44,7 @@ double xgmi_rate(int sm) {
     }
 }
 
-// "16 GT/s", "32.0 GT/s PCIe": of one lane, after its encoding [B/s]. Nothing where NCCL wrote that it is not known.
+// Returns the rate of one lane after its encoding [B/s]: "16 GT/s", "32.0 GT/s PCIe". Nothing if it is unknown.
 std::optional<double> lane_rate(std::string_view text) {
     std::string_view unit;
     const auto transfers = leading_number<double>(text, &unit);
@@ -52,9 +52,9 @@ std::optional<double> lane_rate(std::string_view text) {
     return *transfers * 1e9 / 8 * (*transfers < 8 ? 0.8 : 128.0 / 130);
 }
 
-// Reads one node from an NCCL topology file (NCCL_TOPO_FILE, or what NCCL_TOPO_DUMP_FILE wrote): `<system
-// version="1">` with `<cpu>` (a NUMA node), `<pci>`, `<gpu>`, `<nvlink>`, `<nic>` and `<net>`. What NCCL itself would
-// find out at run time is taken as unknown. @throws input_error with line and column
+// Reads one node from an NCCL topology file (NCCL_TOPO_FILE, or as written to NCCL_TOPO_DUMP_FILE): `<system
+// version="1">` with `<cpu>` (a NUMA node), `<pci>`, `<gpu>`, `<nvlink>`, `<nic>` and `<net>`. Facts that NCCL itself
+// would find out at run time are unknown. @throws input_error with line and column
 class nccl_reader {
 public:
     explicit nccl_reader(const std::filesystem::path& path) : file_(path) {}
@@ -89,7 +89,7 @@ private:
         double rate;
     };
 
-    // The children, all of which must be among `known`.
+    // Returns the child elements. @throws input_error if one is not among `known`
     std::vector<pugi::xml_node> elements(const pugi::xml_node& parent,
                                          std::initializer_list<std::string_view> known) const {
         std::vector<pugi::xml_node> found;
@@ -120,7 +120,7 @@ private:
     std::vector<part> pci_parts(const pugi::xml_node& parent) {
         std::vector<part> parts;
         for (const pugi::xml_node& e : elements(parent, {"pci", "nic", "pcilink"})) {
-            if (std::strcmp(e.name(), "pcilink") == 0) continue;  // a second way, which this tree has no place for
+            if (std::strcmp(e.name(), "pcilink") == 0) continue;  // a second path, which a tree cannot have
             std::vector<part> more = std::strcmp(e.name(), "nic") == 0 ? nic(e, nullptr) : pci(e);
             std::move(more.begin(), more.end(), std::back_inserter(parts));
         }
@@ -133,7 +133,7 @@ private:
         return *lane * number(e, "link_width", 0, 64);
     }
 
-    // A PCI device: a GPU, a NIC, or a bridge with more devices behind it.
+    // Reads a PCI device: a GPU, a NIC, or a bridge with more devices behind it.
     std::vector<part> pci(const pugi::xml_node& e) {
         const std::string bus = required(e, "busid");
         const std::string kind = e.attribute("class").value();
@@ -148,12 +148,12 @@ private:
         part p{.what = part::kind::bus_switch, .name = fmt::format("switch {}", bus), .link = link_of(e)};
         p.children = pci_parts(e);
         if (p.children.size() > 1) return list_of(std::move(p));
-        // The link is a piece of the only device's.
+        // The bridge's link is part of the link of the only device behind it.
         if (!p.children.empty()) p.children.front().link = slower_of(p.children.front().link, p.link);
         return std::move(p.children);
     }
 
-    // "0x20b0"; 0 where it is missing.
+    // Returns the value of an attribute such as "0x20b0"; 0 if it is missing.
     static std::uint32_t hexadecimal(const pugi::xml_node& e, const char* attribute) {
         std::string_view text = e.attribute(attribute).value();
         if (text.starts_with("0x")) text.remove_prefix(2);
@@ -170,15 +170,15 @@ private:
         if (inner.size() > 1) file_.fail(inner[1], "a second <gpu> in one <pci>");
         for (const pugi::xml_node& g : inner) {
             constexpr int not_in_the_job = -1;
-            wires_known_ = true;  // NCCL itself wrote what it found
+            wires_known_ = true;  // NCCL itself wrote the links that it found
             if (g.attribute("dev")) entry.device = number(g, "dev", not_in_the_job, 1 << 20);
             if (entry.device == not_in_the_job) entry.device.reset();
             const int sm = g.attribute("sm") ? number(g, "sm", 10, 10'000) : 80;
             for (const pugi::xml_node& l : elements(g, {"nvlink", "xgmi", "c2c"})) {
-                if (std::strcmp(l.name(), "c2c") == 0) continue;  // to the processor
+                if (std::strcmp(l.name(), "c2c") == 0) continue;  // a link to the processor
                 const bool xgmi = std::strcmp(l.name(), "xgmi") == 0;
                 xgmi_ |= xgmi;
-                // NCCL writes PCI class 0x068000 for an NVSwitch, processors have others.
+                // NCCL writes PCI class 0x068000 for an NVSwitch; processors have other classes.
                 const std::string target_class = l.attribute("tclass").value();
                 const bool to_switch = target_class.starts_with("0x0680");
                 const bool to_gpu =
@@ -193,7 +193,7 @@ private:
         return list_of(std::move(p));
     }
 
-    // A NIC is as many parts as it has ports, or one where the file does not say: PCI class, or <nic> and its <net>s.
+    // Reads a NIC: a part for each port. Without ports, a PCI device is one part, and a <nic> outside <pci> is none.
     std::vector<part> nic(const pugi::xml_node& e, const std::string* pci_class) {
         part p{.what = part::kind::nic, .link = link_of(e)};
         p.infiniband = pci_class && pci_class->starts_with("0x0207");
@@ -220,7 +220,7 @@ private:
         return list_of(std::move(p));
     }
 
-    // By device number where all have one, else in the order on the bus.
+    // Numbers GPUs by device number if all have one, else in the order on the bus.
     void number_gpus(part& machine) const {
         std::vector<std::size_t> order(gpus_.size());
         std::iota(order.begin(), order.end(), std::size_t{0});

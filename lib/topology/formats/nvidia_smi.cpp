@@ -29,10 +29,10 @@ constexpr std::size_t most_devices = 256;
 constexpr double one_nvlink = 25e9;  // per direction: V100, A100, H100 [B/s]
 constexpr int most_nvlinks = 18;     // of one GPU
 
-// How near two devices are, from near to far; nvidia-smi's legend says what each means.
+// Distance between two devices, from near to far; nvidia-smi's legend defines the values.
 enum class nearness { same_switch, switches, host_bridge, numa, system };
 
-// Without the escapes that a terminal colours and underlines with.
+// Returns the text without the escapes by which a terminal colours and underlines.
 std::string plain_text(std::string_view text) {
     std::string plain;
     for (std::size_t i = 0; i < text.size(); ++i) {
@@ -85,13 +85,13 @@ private:
 
     struct device {
         std::string name;
-        std::string adapter = {};  // NICs: what the kernel calls it
+        std::string adapter = {};  // NICs: name in the kernel
         int numa = nowhere_known;
         bool has_row = false;
     };
     struct cell {
         nearness near = nearness::system;
-        int links = 0;  // NVLinks; then nothing is known of PCIe
+        int links = 0;  // NVLinks; if there are any, PCIe is unknown
     };
 
     [[noreturn]] void fail(int line, const std::string& message) const {
@@ -119,7 +119,7 @@ private:
 
     void read_header(const std::vector<std::string_view>& cells, int line) {
         for (const std::string_view name : cells) {
-            if (!is_gpu(name) && !is_nic(name)) break;  // CPU Affinity
+            if (!is_gpu(name) && !is_nic(name)) break;  // "CPU Affinity" follows the devices
             if (find(name)) fail(line, fmt::format("{} is there twice", name));
             devices_.push_back({std::string(name)});
         }
@@ -154,7 +154,7 @@ private:
                                most_nvlinks));
     }
 
-    // CPU affinity, which may be empty where tabs part the cells, and then the NUMA node.
+    // Returns the NUMA node, which follows the CPU affinity. If tabs separate the cells, the affinity may be empty.
     std::optional<int> numa_in(std::string_view line, const std::vector<std::string_view>& cells) const {
         std::string_view text;
         std::size_t tab = line.find('\t');
@@ -169,7 +169,7 @@ private:
         return numa && *numa >= 0 && *numa < nowhere_known ? numa : std::nullopt;
     }
 
-    // NICs, and GPUs whose line does not say it, are where the nearest device is whose NUMA node is known.
+    // Gives NICs, and GPUs whose line has no NUMA node, the one of the nearest device whose NUMA node is known.
     void find_numa() {
         const std::vector<device> told = devices_;
         for (std::size_t i = 0; i < devices_.size(); ++i) {
@@ -183,7 +183,7 @@ private:
         }
     }
 
-    // Devices that are this near to one another are one part; inside it, those that are nearer.
+    // Makes one part of all devices within this distance of one another; inside it, parts of nearer devices.
     std::vector<part> joined(const std::vector<int>& members, nearness within) {
         std::vector<part> parts;
         for (const auto& [first, group] : groups(members, within)) {
@@ -203,7 +203,7 @@ private:
         return parts;
     }
 
-    // By the first member of each group. Members ascend.
+    // Returns the groups by their first members. The members of a group ascend.
     std::map<int, std::vector<int>> groups(const std::vector<int>& members, nearness within) const {
         disjoint_sets sets(static_cast<int>(devices_.size()));
         for (const int a : members)
@@ -223,7 +223,7 @@ private:
         return nic;
     }
 
-    // Where every GPU has more links to all others together than a GPU has, they are the same ones, into switches.
+    // Adds wires. If some GPU's links add up to more than a GPU can have, rows repeat the same links to switches.
     void add_wires(hardware& h, const std::map<int, int>& gpus) const {
         int most = 0;
         for (const auto& [d, g] : gpus) {
@@ -248,7 +248,7 @@ private:
     std::vector<std::vector<cell>> matrix_;
 };
 
-// The matrix begins with the names of its columns.
+// True if the first line begins with the name of a GPU, as the matrix begins with the names of its columns.
 bool is_nvidia_smi(const source_start& start) {
     if (!start.is_file) return false;
     const std::string text = plain_text(start.text.substr(0, 4096));

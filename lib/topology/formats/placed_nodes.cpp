@@ -10,7 +10,7 @@ namespace terrace::detail {
 
 namespace {
 
-// Leaves out the levels that no node has.
+// Removes the levels in which no node has a place.
 void drop_unknown(std::vector<placed_node>& nodes, std::vector<std::string>& levels) {
     for (std::size_t l = levels.size(); l-- > 0;) {
         if (std::ranges::any_of(nodes, [&](const placed_node& n) { return !n.within[l].empty(); })) continue;
@@ -44,7 +44,7 @@ switch_network network_of(std::string source, std::vector<placed_node> nodes, st
                         levels[1]));
     n.levels.assign(levels.rbegin(), levels.rend());
 
-    std::unordered_map<std::string, std::size_t> known;  // places, joined
+    std::unordered_map<std::string, std::size_t> known;  // index of each switch, by the path of its places
     for (const placed_node& node : nodes) {
         std::string place;
         std::size_t above = 0;

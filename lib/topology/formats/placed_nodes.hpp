@@ -7,20 +7,20 @@
 
 namespace terrace::detail {
 
-/// The name of the level that joins what nothing else does.
+/// Name of the level that is assumed if nothing else joins all nodes.
 inline constexpr const char* assumed_level = "cluster";
 
-/// A node, and what it is in, outermost first: zone, spine, leaf. Empty where the file does not say.
+/// A node and its places, outermost first: zone, spine, leaf. A place is empty if the file does not give it.
 struct placed_node {
     text_position where;
     std::string name;
     std::vector<std::string> within;
 };
 
-/// Makes switches of places: nodes that agree in the first k places are below one switch of that level. Levels that no
-/// node has are left out. Where nothing joins all nodes, a level "cluster" does, with a note.
-/// @param levels names of the levels, outermost first, as many as each node has places
-/// @throws input_error if there is no node, or a name is none of a host
+/// Makes switches of places: nodes with the same first k places are below one switch of that level. Levels in which no
+/// node has a place are left out. If nothing joins all nodes, a level "cluster" is added, with a note.
+/// @param levels names of the levels, outermost first: one for each place of a node
+/// @throws input_error if there are no nodes or too many, or if a name is not a host name
 switch_network network_of(std::string source, std::vector<placed_node> nodes, std::vector<std::string> levels);
 
 }  // namespace terrace::detail

@@ -29,11 +29,11 @@ const word* word_of(const std::vector<word>& words, std::string_view key) {
 
 text_position place_of(const word& w) { return {w.line, w.column}; }
 
-/// Reads the switches of Slurm's topology.conf (topology/tree) or its blocks (topology/block), or what `scontrol show
-/// topology` prints of either.
+/// Reads the switches of Slurm's topology.conf (topology/tree) or its blocks (topology/block), or the output of
+/// `scontrol show topology` for either.
 ///
-/// LinkSpeed is the rate of one link from the switch downwards. Slurm gives it no unit: `unit` holds for the whole
-/// file; without it, Gbit/s if the smallest number of the file is below 1000, else Mbit/s, marked assumed, with a note.
+/// LinkSpeed is the rate of one link downwards; Slurm defines no unit for it. `unit` applies to the whole file. Without
+/// `unit`, numbers are Gbit/s if the smallest is below 1000, else Mbit/s; they are marked assumed, with a note.
 class conf_reader {
 public:
     conf_reader(const std::string& file, std::optional<link_unit> unit) : text_(read_text(file, max_bytes)) {
@@ -56,7 +56,7 @@ public:
     switch_network take() { return std::move(net_); }
 
 private:
-    // A line may go on after a backslash; `#` begins a comment.
+    // Reads all records. A backslash continues a line; `#` begins a comment.
     void read_lines() {
         std::vector<word> words;
         for_each_line(text_, [&](std::string_view text, int line) {
@@ -98,7 +98,7 @@ private:
         }
     }
 
-    // scontrol says each switch's Level, of one above others all nodes below it, and LinkSpeed=1 where none is given.
+    // Reads a switch. scontrol prints its Level, all nodes below outer switches, and LinkSpeed=1 if none is given.
     void read_switch(const std::vector<word>& words) {
         network_switch s{place_of(words.front()), {}};
         const bool printed = word_of(words, "Level") != nullptr;
@@ -127,7 +127,7 @@ private:
             net_.fail(place_of(w), fmt::format("{} \"{}\" is not a number; leave it out", w.key, *w.value));
     }
 
-    // scontrol gives each block its index and its size, and prints joined blocks in lines of their own.
+    // Reads a block. scontrol prints its index and size too, and joined blocks in lines of their own.
     void read_block(const std::vector<word>& words) {
         network_switch block{place_of(words.front()), {}};
         const bool joined = word_of(words, "AggregatedBlock") != nullptr;
@@ -168,7 +168,7 @@ private:
         double number;
     };
 
-    // Reads the speed of the switch that comes next.
+    // Reads the speed of `s`, which becomes the next switch of the network.
     void read_speed(network_switch& s, const word& w) {
         const std::string_view value = *w.value;
         if (const auto number = as_number<double>(value))
@@ -183,8 +183,8 @@ private:
                       fmt::format("LinkSpeed \"{}\" is not a speed; write Gbit/s or Mbit/s as a plain number", value));
     }
 
-    // Slurm gives LinkSpeed no unit. One unit holds for the whole file: two rules within it would turn a spine of 3200
-    // above leaves of 800 into the slower one.
+    // Applies one unit to all numbers of the file. A unit for each number would make a spine of 3200 (Mbit/s) slower
+    // than leaves of 800 (Gbit/s) below it.
     void apply_unit(std::optional<link_unit> given) {
         if (speeds_.empty()) return;
         const double slowest = std::ranges::min_element(speeds_, {}, &unread_speed::number)->number;
@@ -212,7 +212,7 @@ private:
     std::vector<slurm_block_size> sizes_;
 };
 
-// True if the first line that is no comment begins with a key of topology.conf or of what scontrol prints.
+// True if the first line that is no comment begins with a key of topology.conf or of scontrol's output.
 bool is_slurm(const source_start& start) {
     if (!start.is_file) return false;
     std::string_view text = start.text;

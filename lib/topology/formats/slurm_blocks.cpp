@@ -10,7 +10,7 @@ namespace terrace::detail {
 
 namespace {
 
-// How many base blocks each size joins. Slurm wants powers of two, in ascending order.
+// Returns how many base blocks each size joins. Slurm requires powers of two, in ascending order.
 std::vector<std::size_t> factors(const switch_network& n, const std::vector<slurm_block_size>& sizes) {
     std::vector<std::size_t> result;
     for (std::size_t i = 1; i < sizes.size(); ++i) {
@@ -36,7 +36,7 @@ void join_blocks(switch_network& n, const std::vector<slurm_block_size>& sizes) 
         "Slurm's blocks have no rates and no kind of link; InfiniBand is assumed, also where a block is one NVLink "
         "domain");
     const std::size_t blocks = n.switches.size();
-    std::size_t first = 0, inner = 1;  // where the level below begins, and how many blocks each of its domains joins
+    std::size_t first = 0, inner = 1;  // first domain of the level below, and number of blocks in each of its domains
     const auto join = [&](std::string level, std::size_t factor) {
         const std::size_t end = n.switches.size(), step = factor / inner;
         for (std::size_t i = first; i < end; i += step) {

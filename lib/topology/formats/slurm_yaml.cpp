@@ -29,7 +29,7 @@ text_position place_of(const document& d) { return {d.line(), d.column()}; }
 struct named_topology {
     document entry;
     std::string name;
-    std::string_view kind;  // of `slurm_kinds`
+    std::string_view kind;  // one of `slurm_kinds`
     bool is_default;
 };
 
@@ -124,7 +124,7 @@ const named_topology& find_topology(const std::vector<named_topology>& all, cons
     file.fail(fmt::format("there is no topology \"{}\" (--network-name), only {}", name, fmt::join(names, ", ")));
 }
 
-// Returns the topology of that name; else Slurm's default, or the first other one that has all hosts if it has not.
+// Reads the named topology; else the default, or the first other one with all hosts if the default lacks some.
 switch_network read_slurm_yaml(const std::string& path, const read_options& options) {
     const document file = document::read_file(path);
     const std::vector<named_topology> all = read_entries(file);
@@ -151,7 +151,7 @@ switch_network read_slurm_yaml(const std::string& path, const read_options& opti
     return n;
 }
 
-// True if the first key is `topology`: of the file, or of the first item of its list.
+// True if the first key of the file, or of the first item of its list, is `topology`.
 bool is_slurm_yaml(const source_start& start) {
     if (!start.is_file) return false;
     std::string_view text = start.text;

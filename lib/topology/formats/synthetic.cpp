@@ -13,7 +13,7 @@ namespace terrace::detail {
 
 namespace {
 
-// True for a word, a colon and a digit.
+// True for a word, a colon and a digit, without a slash.
 bool is_synthetic(const source_start& start) {
     if (start.is_file) return false;
     const std::string_view text = start.text;
@@ -22,7 +22,7 @@ bool is_synthetic(const source_start& start) {
            text[colon + 1] <= '9' && text.find('/') == text.npos;
 }
 
-// Returns the description without the attributes of types, which stand in parentheses: "pu:2(indexes=numa:core)".
+// Returns the description without the attributes of types, which are in parentheses: "pu:2(indexes=numa:core)".
 std::string without_attributes(std::string_view description) {
     std::string bare;
     bool inside = false;

@@ -8,9 +8,9 @@
 
 namespace terrace::detail {
 
-/// An XML file that is well-formed, UTF-8, and of a size and depth that no reader chokes on.
+/// A well-formed XML file in UTF-8, of limited size (16 MiB) and depth (128).
 struct xml_file {
-    /// @throws input_error with line and column, for anything wrong with it
+    /// @throws input_error if the file is missing, too large or not well-formed, with line and column if they are known
     explicit xml_file(const std::filesystem::path& path);
     xml_file(std::string name, std::string text);
 

@@ -10,7 +10,7 @@
 namespace terrace {
 
 /// A contiguous range of elements that calls can read: a std::span, std::vector, std::array, std::string, window or C
-/// array. A temporary container is none, since it is gone before an asynchronous call has read it; a span is one.
+/// array. A temporary span is allowed, but no temporary container: an asynchronous call would read freed memory.
 template <class R>
 concept data_buffer = std::ranges::contiguous_range<R> && std::ranges::sized_range<R> &&
     std::ranges::borrowed_range<R> && data_element<std::ranges::range_value_t<R>>;

@@ -10,11 +10,11 @@
 
 #include <terrace/communicator.hpp>
 
-struct CUstream_st;  // CUDA's cudaStream_t is a pointer to it, so that this header includes none of CUDA's
+struct CUstream_st;  // cudaStream_t is CUstream_st*; this header needs none of CUDA's headers
 
 namespace terrace {
 
-/// Elements in the memory of a device. Does not own them, and never dereferences its address on the host.
+/// A span of elements in device memory. Does not own them, and never dereferences its address on the host.
 template <class T>
 class device_span {
 public:
@@ -39,45 +39,45 @@ private:
 };
 
 namespace detail {
-/// The send buffer of a call whose receive buffer has elements T: elements T or const T.
+/// True if S is T or const T: a send buffer of S fits a receive buffer of T.
 template <class S, class T>
 concept sends = std::same_as<std::remove_const_t<S>, T>;
 }  // namespace detail
 
 }  // namespace terrace
 
-/// Collectives of device buffers by a plan, through NCCL, on communicators that <terrace/nccl.hpp> creates or that
-/// use_device() has given a device.
+/// Collectives of device buffers by a plan, through NCCL. The communicator must have a device: from nccl::create in
+/// <terrace/nccl.hpp>, or by use_device().
 namespace terrace::nccl {
 
-/// Chooses the rank's number on its machine node, modulo the number of devices there, where a device is asked for.
+/// Device number that selects the rank's place on its machine node, modulo the number of devices there.
 inline constexpr int device_by_rank = -1;
 
-/// Lets a communicator that has none use the given device of this rank: its calls accept buffers there from now on, and
-/// parts made of it later have the device, too. NCCL's unique id goes the way by which the ranks have found one another
-/// (MPI, a store). Waits for all calls in flight. Collective. If it fails the communicator is as it was.
-/// @throws transport_error on all ranks if a rank has no usable device or NCCL, naming it; timeout_error
+/// Gives a device to a communicator that has none. Its calls then accept buffers on this device, and parts made of it
+/// later have the device too. Ranks exchange NCCL's unique id over the communicator's bootstrap (MPI, a store).
+/// Completes all calls in flight first. Collective. On failure the communicator is unchanged.
+/// @throws transport_error on all ranks if a rank has no usable device or no NCCL, naming the rank; timeout_error
 /// @throws usage_error if the communicator has a device, or the plan has stages of provider mpi that cannot run here
 TERRACE_API void use_device(communicator& comm, int device = device_by_rank);
 
-/// Returns the stream of the device in which the members of `communicator` put calls of device buffers, which begin at
-/// once. It belongs to the communicator. @throws usage_error if that has no device
+/// Returns the device stream in which members of `communicator` put calls of device buffers. The stream belongs to the
+/// communicator. @throws usage_error if the communicator has no device
 TERRACE_API CUstream_st* stream_of(communicator& comm);
 
-// Each call below does what the member of `communicator` with its name does, and returns at once: the call runs after
-// the work that is in `stream` when it is made, and work that is put into the stream later runs after the call. The
-// buffers belong to the call until then. A failure shows in a later call, or in synchronize().
+// Each function below does the same as the member of `communicator` with its name, but returns at once. The call runs
+// after the work that `stream` holds at that moment, and before work that is put into the stream later. The buffers
+// belong to the call until the stream has completed it. Later calls and synchronize() throw the error of a failed one.
 //
 // The first call of a shape compares the calls of all ranks (options::check) and allocates memory. Later calls of that
-// shape may be captured into a CUDA graph. The caller orders replays of graphs against each other and against other
-// calls, in the same way on all ranks.
+// shape may be captured into a CUDA graph. The caller must order replays of graphs, and other calls, in the same way on
+// all ranks.
 //
 // All throw usage_error, plan_error, transport_error and timeout_error as the members do.
 
-/// The buffers of a call by address, count and type.
+/// The buffers of a call by address and count, their type, and the stream.
 struct stream_call {
-    const void* send;            ///< on the device
-    void* recv;                  ///< on the device
+    const void* send;            ///< address on the device
+    void* recv;                  ///< address on the device
     std::size_t sent, received;  ///< elements of send and of recv
     element_type type;
     CUstream_st* stream;
@@ -182,8 +182,8 @@ void reduce(communicator& comm, device_span<S> send, device_span<T> recv, int ro
     reduce(comm, stream_call_of(send, recv, stream), root, op);
 }
 
-/// Returns when all calls made so far are complete. Unlike cudaStreamSynchronize it also returns when another rank is
-/// gone. @throws transport_error, timeout_error
+/// Returns when all calls of device buffers made so far are complete. Unlike cudaStreamSynchronize, it also ends if
+/// another rank has ended. @throws transport_error, timeout_error
 TERRACE_API void synchronize(communicator& comm);
 
 }  // namespace terrace::nccl

@@ -4,5 +4,5 @@
 #    error "Terrace needs C++20: compile with -std=c++20 or a later standard"
 #endif
 
-/// Marks what the shared library exports; all other symbols are hidden.
+/// Marks the symbols that the shared library exports; all others are hidden.
 #define TERRACE_API [[gnu::visibility("default")]]

@@ -7,10 +7,10 @@ namespace terrace {
 /// The source of a receive that accepts messages of all ranks.
 inline constexpr int any_source = -1;
 
-/// What a receive got.
+/// The result of a receive.
 struct received {
     int source = any_source;  ///< the rank that sent the message
-    std::int64_t count = 0;   ///< elements
+    std::int64_t count = 0;   ///< elements of the message
 };
 
 }  // namespace terrace

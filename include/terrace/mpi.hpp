@@ -21,7 +21,7 @@
 #include <terrace/mpi_error.hpp>
 #include <terrace/mpi_world.hpp>
 
-// The library is linked to no MPI. What follows is compiled by the program, with the MPI that the program has.
+// The library is not linked to any MPI. The program compiles the code below, with its own MPI.
 namespace terrace::detail {
 
 inline int mpi_processes() {
@@ -37,7 +37,7 @@ inline bool on_all_ranks_of(const void* comm, bool mine) {
     return all != 0;
 }
 
-/// @param world must outlive the result
+/// Returns the description of `world` for the library. @param world must outlive the result
 inline mpi_world world_of(const MPI_Comm& world) {
     return {TERRACE_MPI_LIBRARY, &world,           &version_of_mpi,
             &mpi_processes,      &on_all_ranks_of, reinterpret_cast<void (*)()>(&MPI_Comm_rank)};
@@ -48,10 +48,10 @@ inline mpi_world world_of(const MPI_Comm& world) {
 namespace terrace::mpi {
 
 /// Creates a communicator of all ranks of `world`, which it duplicates. MPI must outlive the communicator. Collective
-/// over `world`. All ranks must pass the same plan and run the same version of Terrace: this is compared. Each machine
-/// node must have as many ranks as in the plan. If the plan names its hosts, each node takes the place of its host in
-/// the plan, whatever the order of ranks; else nodes take places in the order of their lowest ranks. The module for the
-/// program's MPI, terrace-openmpi.so for example, is loaded when the first communicator is created.
+/// over `world`. All ranks must pass the same plan and run the same version of Terrace; creation compares both. Each
+/// machine node must have as many ranks as in the plan. If the plan names its hosts, each node takes the place of its
+/// host in the plan, regardless of the order of ranks. Otherwise nodes take places in the order of their lowest ranks.
+/// The first call loads the module for the program's MPI, for example terrace-openmpi.so.
 /// @throws plan_error on every rank if the plan does not fit `world` or differs between ranks, naming the field and
 /// both values, or the host
 /// @throws input_error if the plan's file names an unknown algorithm, or one that does not support its mode, with line
@@ -63,8 +63,8 @@ inline communicator create(MPI_Comm world, const plan& p, const options& o = {})
     return detail::create_over_mpi(detail::world_of(world), &p, o);
 }
 
-/// Creates the same with the plan in `o.plan_file`, which every rank reads. If it is empty on all ranks, a plan is made
-/// for the job: each node is described once, with ranks where they are bound, and rank 0 plans
+/// Creates the same with the plan in `o.plan_file`, which every rank reads. If that is empty on all ranks, rank 0 makes
+/// a plan for the job. Each node is described once, with the cores that its ranks are bound to
 /// (docs/reference/environment.md).
 /// @throws input_error on a rank that cannot read the file, and plan_error on the others, naming that rank; and as
 /// above

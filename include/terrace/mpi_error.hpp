@@ -18,18 +18,18 @@
 namespace terrace::detail {
 
 inline std::string version_of_mpi() {
-    char text[16384] = "";  // no MPI has a longer one; the constant of <mpi.h> may be another MPI's
+    char text[16384] = "";  // longer than any MPI's text; the constant of <mpi.h> may be of another MPI
     int length = 0;
     MPI_Get_library_version(text, &length);
     return text;
 }
 
-// True where the program runs with another MPI than it was compiled with, whose handles mean something else.
+// Returns true if the program runs with another MPI than it was compiled with. Handles then have other meanings.
 inline bool is_another_mpi() {
 #if defined(OMPI_MAJOR_VERSION)
     return version_of_mpi().find("MPICH") != std::string::npos;
 #elif !defined(MPICH_VERSION)
-    return false;  // the standard ABI, which is of any MPI
+    return false;  // the standard ABI, which any MPI may provide
 #else
     return version_of_mpi().find("Open MPI") != std::string::npos;
 #endif
@@ -42,7 +42,7 @@ inline bool mpi_is_up() {
     return begun && !over;
 }
 
-constexpr int error_tag = 32767;  // the highest that every MPI has
+constexpr int error_tag = 32767;  // the highest tag that every MPI allows
 
 inline bool error_message_comes(int from, std::chrono::milliseconds patience, MPI_Comm world, MPI_Status& status) {
     const auto deadline = std::chrono::steady_clock::now() + patience;
@@ -54,7 +54,7 @@ inline bool error_message_comes(int from, std::chrono::milliseconds patience, MP
     return true;
 }
 
-// Rank 0 speaks for all that tell it within half a second.
+// On rank 0: receives errors of other ranks until none comes for half a second. Returns the text for all of them.
 inline std::string gather_errors(std::string_view program, const std::string& what, int size, MPI_Comm world) {
     std::vector<std::pair<int, std::string>> said{{0, what}};
     MPI_Status status;
@@ -79,11 +79,11 @@ inline std::string tell_error(std::string_view program, const std::string& what,
     if (heard) {
         MPI_Recv(nullptr, 0, MPI_CHAR, 0, error_tag, world, MPI_STATUS_IGNORE);
         MPI_Wait(&sent, MPI_STATUS_IGNORE);
-        std::this_thread::sleep_for(std::chrono::milliseconds(1000));  // rank 0 prints before anybody ends the job
+        std::this_thread::sleep_for(std::chrono::milliseconds(1000));  // rank 0 prints before any rank ends the job
         return "";
     }
     MPI_Request_free(&sent);
-    static_cast<void>(text.release());  // MPI may still read it
+    static_cast<void>(text.release());  // MPI may still read the text
     return error_lines(program, {{rank, what}}, size);
 }
 
@@ -92,7 +92,7 @@ inline std::string error_lines_of(std::string_view program, const std::string& w
     int rank = 0, size = 1;
     MPI_Comm_rank(world, &rank);
     MPI_Comm_size(world, &size);
-    const std::string text = what.substr(0, 2000);  // MPI sends it whatever the receiver does
+    const std::string text = what.substr(0, 2000);  // short enough to be sent before it is received
     return rank == 0 ? gather_errors(program, text, size, world) : tell_error(program, text, rank, size, world);
 }
 
@@ -100,10 +100,10 @@ inline std::string error_lines_of(std::string_view program, const std::string& w
 
 namespace terrace::mpi {
 
-/// Returns what this rank prints of an error that ends the program, before it calls MPI_Abort: lines as "terrace: ranks
-/// 0-3: what\n". Rank 0 of `world` speaks for all ranks that fail within half a second of it; those get an empty text,
-/// a second later. A rank that does not hear from rank 0 within a second speaks for itself. Ranks that have not failed
-/// take no part.
+/// Returns the lines that this rank prints before MPI_Abort, after an error that ends the program: "terrace: ranks 0-3:
+/// what\n". Rank 0 of `world` reports for all ranks whose errors reach it, until none comes for half a second. Those
+/// ranks get an empty text a second later. A rank without an answer from rank 0 within a second reports for itself.
+/// Ranks that have not failed need not call this.
 inline std::string error_lines(MPI_Comm world, const std::exception& e) {
     return detail::error_lines_of("terrace", e.what(), world);
 }

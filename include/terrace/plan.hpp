@@ -13,9 +13,9 @@ struct plan_access;
 struct plan_data;
 }  // namespace detail
 
-/// The instructions that a communicator follows: the levels of a machine, and per collective and message size the
-/// stages to run. Made by `terrace plan`. Immutable; copies share their data, and any number of communicators and
-/// threads may use one plan at a time.
+/// The instructions that a communicator follows: the levels of a machine, and the stages to run for each collective and
+/// message size. Made by `terrace plan`. Immutable; copies share their data. Any number of communicators and threads
+/// may use one plan at a time.
 class TERRACE_API plan {
 public:
     /// Reads a plan file.

@@ -10,15 +10,15 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-// The C API of Terrace, for C11 and for languages that can call C. <terrace/communicator.hpp> documents what each call
-// does; its members have the same names without `terrace_`.
+// The C API of Terrace, for C11 and for languages that can call C. <terrace/communicator.hpp> documents the calls; its
+// members have the same names without `terrace_`.
 //
 // * Handles are opaque. Each has a function that destroys it, which accepts NULL.
-// * Functions that can fail return a terrace_status, and if they fail write nothing to their results. They throw no
+// * Functions that can fail return a terrace_status, and write nothing to their results on failure. They throw no
 //   exception.
-// * Strings end with a zero byte. A string that is returned belongs to the handle that was passed; without a handle, to
-//   the library.
-// * Result pointers may be NULL only where a comment says so.
+// * Strings end with a zero byte. A returned string belongs to the handle that was passed; without a handle, to the
+//   library.
+// * Result pointers may be NULL only if a comment says so.
 
 /// Returns the version, such as "0.1.0".
 const char* terrace_version(void);
@@ -38,10 +38,10 @@ typedef enum terrace_reduce_op {
 #include <terrace/reduce_ops.def>
 } terrace_reduce_op;
 
-/// What a reduction does. `(terrace_reduction){.op = terrace_sum}` is a sum.
+/// A reduction: `(terrace_reduction){.op = terrace_sum}` is a sum.
 typedef struct terrace_reduction {
     terrace_reduce_op op;
-    double factor;  ///< this rank's elements are multiplied by it; used by terrace_premul_sum alone
+    double factor;  ///< factor of this rank's elements; used only by terrace_premul_sum
     int exact;      ///< not 0: nothing is rounded on the wire
 } terrace_reduction;
 
@@ -65,11 +65,11 @@ terrace_status terrace_options_from_environment(terrace_options** made);
 /// Sets one option, by the name of its variable in docs/reference/environment.md, in lower case without the prefix:
 /// ("timeout", "30") is TERRACE_TIMEOUT=30. Two more are ("threads", "any") and ("world_ranks", "4,5"):
 /// options::threads, options::world_ranks.
-/// @returns terrace_usage_error for an unknown name; terrace_input_error for a value that is not allowed, whose text
-///          lists the allowed ones
+/// @returns terrace_usage_error for an unknown name; terrace_input_error for a value that is not allowed, with a
+/// message that lists the allowed ones
 terrace_status terrace_options_set(terrace_options* options, const char* name, const char* value);
-/// Passes log lines to a function instead of standard error. `level`: 0 warning, 1 info, 2 debug. NULL: no log.
-/// @param user is passed to each call of `log`, and must outlive all communicators made with the options
+/// Sets the function that receives log lines; NULL: no log. `level`: 0 warning, 1 info, 2 debug.
+/// @param user passed to each call of `log`; must outlive all communicators made with the options
 terrace_status terrace_options_set_log(terrace_options* options,
                                        void (*log)(void* user, int level, const char* line, size_t length), void* user);
 void terrace_options_destroy(terrace_options* options);
@@ -82,7 +82,7 @@ typedef struct terrace_plan terrace_plan;
 terrace_status terrace_plan_load(const char* file, terrace_plan** made);
 /// Returns the name of the machine that the plan is for.
 const char* terrace_plan_name(const terrace_plan* plan);
-int terrace_plan_ranks(const terrace_plan* plan);
+int terrace_plan_ranks(const terrace_plan* plan);  ///< returns the number of ranks of the plan
 /// Returns the plan's id: plan::id().
 const char* terrace_plan_id(const terrace_plan* plan);
 void terrace_plan_destroy(terrace_plan* plan);
@@ -94,8 +94,8 @@ void terrace_plan_destroy(terrace_plan* plan);
 
 typedef struct terrace_communicator terrace_communicator;
 
-/// Makes a communicator over UCX of ranks that find one another as the options say (TERRACE_BOOTSTRAP: PMIx, or a
-/// directory): terrace::ucx::create.
+/// Makes a communicator over UCX of all ranks of a job, which find one another by PMIx or in a directory
+/// (TERRACE_BOOTSTRAP): terrace::ucx::create.
 terrace_status terrace_ucx_create(const terrace_options* options, const terrace_plan* plan,
                                   terrace_communicator** made);
 
@@ -105,11 +105,11 @@ terrace_status terrace_ucx_create(const terrace_options* options, const terrace_
 typedef struct terrace_store {
     int rank, size;
     void* user;
-    /// Publishes a value; replaces an earlier one of the same key.
+    /// Sets the value of a key; replaces an earlier one.
     int (*put)(void* user, const char* key, const void* value, size_t bytes);
     /// Returns 1 if the key has a value, 0 if not yet. `*value` must be valid until the next call.
     int (*get)(void* user, const char* key, const void** value, size_t* bytes);
-    /// Removes a value. NULL: values stay.
+    /// Removes a key. NULL: keys stay.
     int (*remove)(void* user, const char* key);
 } terrace_store;
 
@@ -117,19 +117,19 @@ typedef struct terrace_store {
 terrace_status terrace_ucx_create_in_store(const terrace_store* store, const terrace_options* options,
                                            const terrace_plan* plan, terrace_communicator** made);
 
-/// An MPI communicator, for a library that is linked to no MPI: <terrace/terrace_mpi.h> fills it in.
+/// An MPI communicator, as passed to the library, which is not linked to any MPI: <terrace/terrace_mpi.h> fills it in.
 typedef struct terrace_mpi_world {
     const char* library;     ///< "openmpi", "mpich" or "mpiabi"
     const void* comm;        ///< address of the MPI_Comm
     const char* version;     ///< the text of MPI_Get_library_version
     int (*processes)(void);  ///< returns the size of MPI_COMM_WORLD; 0: MPI does not run
-    /// Returns not 0 if all ranks of `comm` pass not 0. Collective.
+    /// Returns a number other than 0 if all ranks of `comm` pass one. Collective.
     int (*on_all)(const void* comm, int mine);
     void (*function)(void);  ///< the program's MPI_Comm_rank
 } terrace_mpi_world;
 
 enum {
-    terrace_no_device = -2,      ///< buffers are the host's
+    terrace_no_device = -2,      ///< host buffers only
     terrace_device_by_rank = -1  ///< the device with the rank's number on its node
 };
 
@@ -137,16 +137,16 @@ enum {
 terrace_status terrace_mpi_create_in(const terrace_mpi_world* world, int device, const terrace_options* options,
                                      const terrace_plan* plan, terrace_communicator** made);
 
-/// Runs a plan in this process: calls `body` once per rank, each in a thread of its own, and returns when all have
-/// returned. A body that returns other than 0 has failed; calls of the other ranks then fail too. The communicators are
-/// destroyed by this function. @returns the error of the first rank that failed, if a call of Terrace failed there
+/// Runs the ranks of a plan in this process: calls `body` once per rank, each in a thread of its own, and returns when
+/// all have returned. If a body returns another number than 0, calls of the other ranks fail too. This function
+/// destroys the communicators. @returns the error of the first rank that failed; terrace_other_error if no call failed
 terrace_status terrace_loopback_run(const terrace_plan* plan, const terrace_options* options,
                                     int (*body)(void* user, terrace_communicator* communicator), void* user);
 
-int terrace_rank(const terrace_communicator* communicator);
-int terrace_size(const terrace_communicator* communicator);
-/// Makes a communicator of the ranks with the same color, in the order of their keys; NULL on ranks with a negative
-/// color. Collective.
+int terrace_rank(const terrace_communicator* communicator);  ///< returns the rank of this process
+int terrace_size(const terrace_communicator* communicator);  ///< returns the number of ranks
+/// Makes a communicator of the ranks with the same color, ordered by their keys; NULL on ranks with a negative color.
+/// Collective.
 terrace_status terrace_split(terrace_communicator* communicator, int color, int key, terrace_communicator** part);
 /// Makes a communicator of the ranks on this rank's machine node. Collective.
 terrace_status terrace_split_by_node(terrace_communicator* communicator, int key, terrace_communicator** part);
@@ -160,7 +160,7 @@ terrace_status terrace_abort(terrace_communicator* communicator);
 /// Describes the stages of an allreduce of `bytes`. The text belongs to the communicator, and is valid until the next
 /// call of this function.
 terrace_status terrace_shape(terrace_communicator* communicator, int64_t bytes, const char** text);
-/// Describes the calls of this rank so far, and how long it waited for which rank: communicator::statistics, as JSON
+/// Describes the calls of this rank so far, and its waits for other ranks: communicator::statistics, as JSON
 /// (docs/guides/slow-ranks.md). The text belongs to the communicator, and is valid until the next call of this
 /// function.
 terrace_status terrace_statistics(terrace_communicator* communicator, const char** text);
@@ -170,7 +170,7 @@ void terrace_communicator_destroy(terrace_communicator* communicator);
 
 // ---- requests
 
-/// A call that has been started. Must be destroyed, also when it is complete.
+/// A started call. Must be destroyed, also when it is complete.
 typedef struct terrace_request terrace_request;
 
 /// Sets `*complete` to 1 if the call is complete, else to 0. @returns the error of the call, once
@@ -178,10 +178,10 @@ terrace_status terrace_test(terrace_request* request, int* complete);
 /// Returns once the call is complete. @returns the error of the call, once
 terrace_status terrace_wait(terrace_request* request);
 /// Calls `done` once when the call is complete, with its status; inside `done`, terrace_last_error() describes a
-/// failure. The request itself is complete when this returns, and may be destroyed. `done` is called by any thread that
-/// makes progress, perhaps inside this function: terrace::request::then. It should not wait.
+/// failure. The request itself is complete when this returns, and may be destroyed. Any thread that makes progress may
+/// call `done`, also inside this function: terrace::request::then. `done` should not wait.
 terrace_status terrace_then(terrace_request* request, void (*done)(void* user, terrace_status status), void* user);
-/// Waits for the call, drops its error if that has not been returned, and frees the request.
+/// Waits for the call, discards its error unless it has been returned, and frees the request.
 void terrace_request_destroy(terrace_request* request);
 
 // ---- collectives
@@ -221,7 +221,7 @@ terrace_status terrace_reduce(terrace_communicator* communicator, const void* se
                               terrace_element_type type, int root, terrace_reduction by, terrace_request** request);
 terrace_status terrace_barrier(terrace_communicator* communicator, terrace_request** request);
 
-// Blocks of any lengths, where each rank knows only those of its own blocks. `capacity` is the number of elements that
+// Blocks of any lengths; each rank knows only the lengths of its own blocks. `capacity` is the number of elements that
 // recv holds. recv_counts has an element for each rank, and is set. These calls return when they are complete.
 
 /// @param most an upper bound of the elements of any block on any rank, the same on all ranks
@@ -235,7 +235,7 @@ terrace_status terrace_gatherv(terrace_communicator* communicator, const void* s
 terrace_status terrace_scatterv(terrace_communicator* communicator, const void* send, const int64_t* send_counts,
                                 void* recv, int64_t capacity, terrace_element_type type, int root, int64_t* count);
 
-/// Opens a group of calls, which begin together when terrace_group_end closes it.
+/// Opens a group of calls, which start together when terrace_group_end closes it.
 terrace_status terrace_group_start(terrace_communicator* communicator);
 terrace_status terrace_group_end(terrace_communicator* communicator);
 
@@ -243,10 +243,10 @@ terrace_status terrace_group_end(terrace_communicator* communicator);
 
 enum { terrace_any_source = -1 };
 
-/// The message that a receive has received.
+/// The result of a receive.
 typedef struct terrace_received {
     int source;     ///< the rank that sent the message
-    int64_t count;  ///< elements
+    int64_t count;  ///< elements of the message
 } terrace_received;
 
 terrace_status terrace_send(terrace_communicator* communicator, const void* data, int64_t count,
@@ -257,7 +257,7 @@ terrace_status terrace_recv(terrace_communicator* communicator, void* data, int6
 
 // ---- windows
 
-/// Memory for buffers which calls inside a machine node do not have to copy: terrace::window.
+/// Memory for buffers that calls need not copy inside a machine node: terrace::window.
 typedef struct terrace_window terrace_window;
 
 /// Allocates memory for `count` elements, zeroed. Collective. The window may outlive the communicator.
@@ -265,7 +265,7 @@ terrace_status terrace_allocate(terrace_communicator* communicator, size_t count
                                 terrace_window** made);
 /// Returns the address; NULL for a count of 0.
 void* terrace_window_data(const terrace_window* window);
-/// Frees the memory, which no call may be using. Local.
+/// Frees the memory. No call may be using it. Local.
 void terrace_window_destroy(terrace_window* window);
 
 #pragma GCC visibility pop

@@ -1,6 +1,6 @@
 #pragma once
 
-// All headers that need neither MPI nor CUDA.
+// The headers for programs that use neither MPI nor CUDA, except <terrace/ucx.hpp> and <terrace/elastic.hpp>.
 
 #include <terrace/buffer.hpp>
 #include <terrace/communicator.hpp>

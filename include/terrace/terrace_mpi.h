@@ -5,7 +5,7 @@
 #include <terrace/mpi_library.h>
 #include <terrace/terrace.h>
 
-// Terrace over MPI, in C. What follows is compiled by the program, with the MPI that the program has.
+// Terrace over MPI, in C. The program compiles the code below, with its own MPI.
 
 static inline int terrace_mpi_processes(void) {
     int up = 0, down = 0, size = 0;

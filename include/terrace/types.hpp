@@ -22,7 +22,7 @@ struct float16 {
     explicit constexpr operator float() const noexcept;
 };
 
-/// The upper half of an IEEE 754 binary32. Conversion rounds as that of float16; a NaN keeps its upper bits and is
+/// The upper half of an IEEE 754 binary32. Conversion rounds as for float16; a NaN keeps its upper bits and becomes
 /// quiet.
 struct bfloat16 {
     std::uint16_t bits = 0;
@@ -32,24 +32,24 @@ struct bfloat16 {
     explicit constexpr operator float() const noexcept;
 };
 
-/// The type of one element of a buffer. Every row of element_types.def is one.
+/// The type of one element of a buffer. Each row of element_types.def is one.
 enum class element_type : std::uint8_t {
 #define TERRACE_ELEMENT_TYPE(name, element, accumulator, mpi, nccl) name,
 #include <terrace/element_types.def>
 };
 
-/// How elements of different ranks are combined. NaN propagates in all operations; min and max order -0 below +0.
-/// Integers wrap around in sum and prod. avg is the sum divided by the number of ranks; integers truncate towards zero.
-/// premul_sum is the sum of elements that each rank has multiplied by its factor. band, bor and bxor work bit by bit.
-/// land, lor and lxor give 1 (true) or 0; whatever is not 0 is true. Every row of reduce_ops.def is an operation, and
-/// says which types have it: is_defined().
+/// An operation that combines elements of different ranks. NaN propagates in all operations; min and max order -0 below
+/// +0. Integers wrap around in sum and prod. avg is the sum divided by the number of ranks; integers truncate towards
+/// zero. premul_sum is the sum of elements that each rank has multiplied by its factor. band, bor and bxor work bit by
+/// bit. land, lor and lxor regard all but 0 as true, and give 1 (true) or 0. Each row of reduce_ops.def is an
+/// operation, and lists the types for which it is defined: is_defined().
 enum class reduce_op : std::uint8_t {
 #define TERRACE_REDUCE_OP(name, kinds, mpi, nccl) name,
 #include <terrace/reduce_ops.def>
 };
 
-/// What a call does to the elements of all ranks: an operation, and of premul_sum this rank's factor. Calls accept a
-/// reduce_op in its place.
+/// The reduction of a call: an operation, this rank's factor for premul_sum, and whether rounding on the wire is
+/// allowed. Calls accept a reduce_op in its place.
 class reduction {
 public:
     constexpr reduction(reduce_op op) noexcept : op_(op) {}  // NOLINT: an operation is a reduction
@@ -67,34 +67,34 @@ private:
     double factor_ = 1;
 };
 
-/// Returns a sum before which each rank multiplies its elements by its own factor. Products are computed in the type
-/// that elements are added up in, and rounded to the element type. The operation premul_sum by itself has the factor 1.
+/// Returns a sum for which each rank first multiplies its elements by its own factor. Products are computed in the
+/// accumulator type, and rounded to the element type. reduce_op::premul_sum without this function has the factor 1.
 constexpr reduction premul_sum(double factor) noexcept {
     reduction made(reduce_op::premul_sum);
     made.factor_ = factor;
     return made;
 }
 
-/// Returns the reduction for a call that is to round nothing on the wire, whatever options::rounds_on_wire says.
+/// Returns the reduction without rounding on the wire, regardless of options::rounds_on_wire.
 constexpr reduction exact(reduction op) noexcept {
     op.exact_ = true;
     return op;
 }
 
-/// A C++ type whose values can be reduced: one that stands for an element_type.
+/// A C++ type whose values can be reduced: that of a row of element_types.def.
 template <class T>
 concept element = false
 #define TERRACE_ELEMENT_TYPE(name, element, accumulator, mpi, nccl) || std::same_as<T, element>
 #include <terrace/element_types.def>
     ;
 
-/// A C++ type whose values can be moved: an element, or a byte.
+/// A C++ type whose values can be sent unchanged: an element, or a byte (char, std::byte).
 template <class T>
 concept data_element = element<T> || std::same_as<T, char> || std::same_as<T, std::byte>;
 
 namespace detail {
 template <class T>
-inline constexpr element_type type_of = element_type::uint8;  // of bytes
+inline constexpr element_type type_of = element_type::uint8;  // for bytes
 #define TERRACE_ELEMENT_TYPE(name, element, accumulator, mpi, nccl) \
     template <>                                                     \
     inline constexpr element_type type_of<element> = element_type::name;
@@ -112,7 +112,7 @@ constexpr unsigned of() noexcept {
 }  // namespace kind
 }  // namespace detail
 
-/// True if elements of the type can be combined by the operation. A call of another pair throws usage_error.
+/// Returns true if the operation is defined for the type. A call with another pair throws usage_error.
 constexpr bool is_defined(reduce_op op, element_type type) noexcept {
     using namespace detail::kind;
     constexpr unsigned accepted[] = {
@@ -130,7 +130,7 @@ constexpr bool is_defined(reduce_op op, element_type type) noexcept {
 template <element T>
 inline constexpr element_type element_type_of = detail::type_of<T>;
 
-/// The element_type as which calls move values of a C++ type: bytes as uint8.
+/// The element_type by which calls move values of a C++ type: uint8 for bytes.
 template <data_element T>
 inline constexpr element_type data_element_type_of = detail::type_of<T>;
 
@@ -165,7 +165,7 @@ constexpr std::string_view to_string(reduce_op op) noexcept {
 constexpr float16::float16(float value) noexcept {
     const std::uint32_t whole = std::bit_cast<std::uint32_t>(value);
     const std::uint32_t sign = whole >> 16 & 0x8000u, magnitude = whole & 0x7fffffffu;
-    // Adding 0.5 lines a subnormal result up with the lowest bits, rounded by the addition.
+    // Adding 0.5 aligns a subnormal result with the lowest bits, and rounds it.
     const float lined_up = std::bit_cast<float>(magnitude) + 0.5f;
     const std::uint32_t subnormal = std::bit_cast<std::uint32_t>(lined_up) - std::bit_cast<std::uint32_t>(0.5f);
     const std::uint32_t normal = (magnitude + 0xc8000fffu + (magnitude >> 13 & 1)) >> 13;  // exponent bias 127 -> 15
@@ -176,7 +176,7 @@ constexpr float16::float16(float value) noexcept {
 
 constexpr float16::operator float() const noexcept {
     const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000u) << 16, magnitude = bits & 0x7fffu;
-    const float scaled = std::bit_cast<float>(magnitude << 13) * 0x1p112f;  // subnormals come out right, too
+    const float scaled = std::bit_cast<float>(magnitude << 13) * 0x1p112f;  // also right for subnormals
     const std::uint32_t special = magnitude << 13 | 0x7f800000u;
     const std::uint32_t result = magnitude >= 0x7c00u ? special : std::bit_cast<std::uint32_t>(scaled);
     return std::bit_cast<float>(result | sign);

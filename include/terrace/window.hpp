@@ -13,10 +13,10 @@ namespace terrace {
 
 class communicator;
 
-/// Memory for buffers that ranks of the same machine node can reach; made by communicator::allocate, zeroed, aligned to
-/// a cache line. If every buffer of a call lies in a window, the call copies nothing inside the node, for vectors of
-/// 1 KiB or more. Move-only; owns its memory. Freeing a window is local. A window may outlive its communicator; it must
-/// not be freed while a call on it is in flight. Is a range, so that calls accept it as a buffer.
+/// Memory for buffers that ranks of the same machine node can access; made by communicator::allocate, zeroed, aligned
+/// to a cache line. If all buffers of an allreduce, broadcast or reduce lie in windows, the call copies nothing inside
+/// the node, for vectors of 1 KiB or more. Move-only; owns its memory. Freeing a window is local. A window may outlive
+/// its communicator; it must not be freed while a call on it is in flight. Is a range, so calls accept it as a buffer.
 template <data_element T>
 class window {
 public:

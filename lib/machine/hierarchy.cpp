@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::array<std::string_view, 6> fabric_table{"shm", "nvlink", "pcie", "bus", "infiniband", "ethernet"};
 
-// Names that people and vendors give to them.
+// Other usual names of fabrics.
 constexpr std::array<std::pair<std::string_view, fabric>, 13> fabric_aliases{{{"memory", fabric::shm},
                                                                               {"shared_memory", fabric::shm},
                                                                               {"nvswitch", fabric::nvlink},
@@ -32,7 +32,7 @@ constexpr std::array<std::pair<std::string_view, fabric>, 13> fabric_aliases{{{"
                                                                               {"roce", fabric::ethernet},
                                                                               {"tcp", fabric::ethernet}}};
 
-// Those with the given indexes; none where there are none.
+// Returns the elements with the given indexes; none if `all` is empty.
 template <class T>
 std::vector<T> chosen(const std::vector<T>& all, const std::vector<int>& indexes) {
     std::vector<T> result;
@@ -101,8 +101,8 @@ std::vector<int> hierarchy::node_sizes() const {
 hierarchy part_of(const hierarchy& whole, std::span<const int> ranks) {
     hierarchy part{whole.levels, {}, whole.processors};
     std::vector<std::vector<int>> children;
-    std::vector<int> left(ranks.begin(), ranks.end());  // children of the level that are left, ascending
-    const int nodes = whole.node_levels();              // the level whose children they are
+    std::vector<int> left(ranks.begin(), ranks.end());  // remaining children of the level, ascending
+    const int nodes = whole.node_levels();              // level whose children are nodes
     for (int l = 0; l < whole.depth(); ++l) {
         if (l == nodes) part.hosts = chosen(whole.hosts, left);
         if (!whole.levels[at(l)].rates.empty())
@@ -138,11 +138,11 @@ void limit_to_nics(hierarchy& h) {
     h.levels[at(l)] = with_rates(std::move(h.levels[at(l)]), std::move(rates));
 }
 
-// A child's way into a level is as fast as the slowest of the networks on it, those that are left out included.
+// The link of a child into a level is as fast as the slowest network on its way, including those that are left out.
 hierarchy without_idle_levels(const hierarchy& h) {
     hierarchy result{{}, {}, h.processors, h.hosts};
     std::vector<std::vector<int>> children;
-    std::vector<double> narrow;  // of each child, the slowest link of those networks that are left out
+    std::vector<double> narrow;  // by child: rate of the slowest network that was left out
     for (int l = 0; l < h.depth(); ++l) {
         const std::vector<int>& sizes = h.shape.children()[at(l)];
         const bool joins = std::any_of(sizes.begin(), sizes.end(), [](int n) { return n > 1; });

@@ -20,7 +20,7 @@ namespace terrace::detail {
 
 namespace {
 
-// There are as many as children, which are known once the shape is.
+// Checks that a list of bandwidths has one for each child. The number of children is known once the shape is.
 void check_rates(const std::vector<document>& levels, const hierarchy& h) {
     for (int l = 0; l < h.depth(); ++l) {
         const document& map = levels[static_cast<std::size_t>(l)];
@@ -34,7 +34,7 @@ void check_rates(const std::vector<document>& levels, const hierarchy& h) {
     }
 }
 
-// Rings are those of a torus: outermost, as many children everywhere.
+// Checks that levels of rings are a torus: the outermost levels, each with domains of one size.
 void check_rings(const std::vector<document>& levels, const hierarchy& h) {
     for (int l = h.torus_level(); l < h.depth(); ++l) {
         const document& map = levels[static_cast<std::size_t>(l)];
@@ -45,7 +45,7 @@ void check_rings(const std::vector<document>& levels, const hierarchy& h) {
     }
 }
 
-// `levels` may go on with `map`: no name twice, and networks only above what lies inside a node.
+// Checks that `next` may follow `levels`: its name is new, and levels inside nodes come before levels between nodes.
 void check_next(const std::vector<level>& levels, const level& next, const document& map) {
     for (const level& l : levels)
         if (l.name == next.name) map.at("name").fail(fmt::format("two levels are named \"{}\"; rename one", l.name));
@@ -71,7 +71,7 @@ tree read_sizes(const std::vector<document>& levels) {
     return tree::uniform(sizes);
 }
 
-// Reads the `tree:` of an uneven machine into the form that tree's constructor takes.
+// Reads the `tree:` of an uneven machine into the form that the constructor of tree accepts.
 class tree_reader {
 public:
     explicit tree_reader(const std::vector<level>& levels) : levels_(levels), children_(levels.size()) {}
@@ -117,7 +117,7 @@ tree read_shape(const document& map, const std::vector<level>& levels) {
     return sized ? read_sizes(items) : tree_reader(levels).read(map.at("tree"));
 }
 
-// Where the nodes may be named: at the level whose domains they are, or at the one whose children they are.
+// Returns the levels that may name the nodes: the level whose domains are nodes, and the one whose children are nodes.
 std::vector<std::size_t> host_levels(const hierarchy& h) {
     const int nodes = h.node_levels();
     std::vector<std::size_t> levels;
@@ -126,7 +126,7 @@ std::vector<std::size_t> host_levels(const hierarchy& h) {
     return levels;
 }
 
-// What a list names: `count` different ones.
+// Returns the names in a list, which must be `count` different ones.
 std::vector<std::string> names_for(const document& list, std::size_t count, std::string_view one,
                                    std::string_view all) {
     std::vector<std::string> names = read_names(list);

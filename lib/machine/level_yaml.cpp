@@ -16,7 +16,7 @@ namespace terrace::detail {
 
 namespace {
 
-// A rate that may be left out or marked as assumed: its key, where it is kept, and its reader, writer and limits.
+// A rate that may be left out or marked as assumed: its key, its members, its reader and writer, and its limits.
 struct rate_field {
     std::string_view key;
     double level::*value;
@@ -37,11 +37,11 @@ constexpr std::array<rate_field, 3> rate_fields{{
      1e3},
 }};
 
-// What a rank adds up, beside the levels.
+// The rate at which a rank reduces, beside the levels.
 constexpr rate_field reduction{"reduction",          nullptr,          nullptr,      nullptr,
                                &document::bandwidth, format_bandwidth, slowest_link, fastest_link};
 
-// What NCCL or MPI takes for buffers on GPUs: a map in a level's.
+// A rate of NCCL or MPI for buffers on GPUs, in a map of a level.
 struct device_field {
     std::string_view key;
     double device_rates::*value;
@@ -60,13 +60,13 @@ struct device_key {
     std::string_view name;
     std::optional<device_rates> level::*given;
     device_rates (*resolved)(const level& l) noexcept;
-    std::size_t first;  // of its fields: MPI has no stages of its own here
+    std::size_t first;  // index of its first field: MPI has no `stage`
 };
 
 constexpr std::array<device_key, 2> device_keys{
     {{"nccl", &level::nccl, nccl_rates, 0}, {"mpi", &level::mpi, mpi_rates, 1}}};
 
-// Returns make(rate) of each rate. Calls it once for rates that are equal, as most links of a machine are.
+// Returns make(rate) for each rate. Calls it only once for equal rates, since most links of a machine are equal.
 template <class Make>
 auto made_of(const std::vector<double>& rates, Make make) {
     using made = decltype(make(0.0));
@@ -80,7 +80,7 @@ auto made_of(const std::vector<double>& rates, Make make) {
     return all;
 }
 
-// Returns the rate of a link. @param links that must be within the limits together
+// Returns the rate of a link, within the limits. @param links how many such links must be within the limits together
 double checked_rate(const document& entry, const auto& field, double links = 1) {
     const double rate = (entry.*field.read)(), high = field.high / links;
     if (rate < field.low || rate > high)
@@ -178,7 +178,7 @@ std::string write_level(const level& l, std::optional<int> size, const std::stri
     std::vector<std::string_view> assumed;
     for (const rate_field& field : rate_fields) {
         if (l.*field.assumed) assumed.push_back(field.key);
-        // The overhead, which hardly any file gives, is left out where the table has it.
+        // An assumed overhead is left out if it equals that of the table, since hardly any file gives one.
         const bool listed = field.value == &level::bandwidth && !l.rates.empty();
         const std::string value = listed ? fmt::format("[{}]", fmt::join(made_of(l.rates, format_bandwidth), ", "))
                                          : field.format(l.*field.value);

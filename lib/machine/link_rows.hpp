@@ -10,9 +10,9 @@
 
 namespace terrace::detail {
 
-/// The links of a machine in rows: those of the children of each level, then its NICs, then the links of rails to the
-/// spine, as far as there are any. Rows are numbered from the innermost level on; the first depth() are levels. Each
-/// direction of a link has a number of its own.
+/// The links of a machine in rows: those of the children of each level, then those of NICs, then those of rails to the
+/// spine, if there are any. Rows are numbered from the innermost level on; the first depth() are levels. Each direction
+/// of a link has a number of its own.
 class link_rows {
 public:
     explicit link_rows(const hierarchy& machine);
@@ -21,54 +21,54 @@ public:
     int nic_row() const noexcept { return machine_.depth(); }
     int spine_row() const noexcept { return machine_.depth() + (machine_.nics.empty() ? 0 : 1); }
     bool is_level(int row) const noexcept { return row < machine_.depth(); }
-    /// The level into which the links of a row lead: for NICs and the spine, that between nodes.
+    /// Returns the level into which the links of a row lead: for NICs and the spine, the level between nodes.
     int level(int row) const noexcept { return is_level(row) ? row : nodes_; }
 
     int members(int row) const noexcept {
         if (is_level(row)) return machine_.shape.members(row);
         return row == nic_row() ? machine_.nics.count() : machine_.nics.rail_count();
     }
-    /// Of one link, per direction [B/s].
+    /// Returns the rate of one link, per direction [B/s].
     double rate(int row, int member) const noexcept {
         if (is_level(row)) return machine_.rate(row, member);
         return row == nic_row() ? machine_.nics.rate(member) : machine_.nics.spine;
     }
-    /// The link of a row by which a rank's messages leave.
+    /// Returns the link of a row by which a rank's messages leave.
     int member_of(int row, int rank) const noexcept {
         if (is_level(row)) return machine_.shape.domain_of(row - 1, rank);
         return row == nic_row() ? machine_.nics.of(rank) : rail(rank);
     }
-    /// "cluster", "NICs of cluster", "spine of cluster".
+    /// Returns "cluster", "NICs of cluster", "spine of cluster".
     std::string name(int row) const;
-    /// The same, of a level "links into cluster".
+    /// Returns the same; for a level "links into cluster".
     std::string text(int row) const { return (is_level(row) ? "links into " : "") + name(row); }
 
-    /// Numbers of directions, from 0 on.
+    /// Returns the number of directions, which are numbered from 0.
     int links() const noexcept { return first_.back(); }
-    /// @param inward towards the child; on a ring, from the child downwards rather than upwards
+    /// Returns a direction. @param inward towards the child; on a ring, from the child downwards (false: upwards)
     int link(int row, int member, bool inward) const noexcept { return first_[at(row)] + 2 * member + inward; }
     int row_of(int link) const noexcept {
         return static_cast<int>(std::ranges::upper_bound(first_, link) - first_.begin()) - 1;
     }
     int member_of(int link) const noexcept { return member_in(link, row_of(link)); }
-    /// Of one direction [B/s]: on a ring of more than two, a node shares its rate between two links.
+    /// Returns the rate of one direction [B/s]. On a ring of more than two, a node divides its rate between two links.
     double rate(int link) const noexcept { return rate_of(link, row_of(link)); }
     double rate_of(int link, int row) const noexcept {
         const bool on_ring = is_level(row) && machine_.levels[at(row)].ring;
         return rate(row, member_in(link, row)) * (on_ring ? machine_.ring_share(row) : 1);
     }
 
-    /// Calls f(link, row, at_end) for every link that a message passes, from the innermost level outwards: `at_end`
-    /// says whether it is above the message's destination or above its source. On a torus a message goes dimension by
+    /// Calls f(link, row, at_end) for every link that a message crosses, from the innermost level outwards. `at_end` is
+    /// true above the destination, and false above the source and on rings. On a torus a message goes dimension by
     /// dimension, in the shorter direction around each ring.
     template <class F>
     void for_each_link(int from, int to, F&& f) const {
         for_each_link(from, to, machine_.shape.common_level(from, to), f);
     }
-    /// @param top the level at which the message's ends meet
+    /// @param top the nearest common level of the two ranks
     template <class F>
     void for_each_link(int from, int to, int top, F&& f) const {
-        int a = from, b = to;  // children of the level
+        int a = from, b = to;  // children of level l
         const auto go_out = [&](int l) { a = machine_.shape.parent(l, a), b = machine_.shape.parent(l, b); };
         for (int l = 0; l <= top; go_out(l++)) {
             if (machine_.levels[at(l)].ring) {
@@ -86,16 +86,16 @@ public:
         }
     }
 
-    /// True if a message whose ends meet at this level leaves its node by a NIC.
+    /// Returns true if a message between ranks with this nearest common level leaves its node by a NIC.
     bool passes_nic(int level) const noexcept { return !machine_.nics.empty() && level >= nodes_; }
-    /// True if such a message between two ranks goes over the spine.
+    /// Returns true if such a message between two ranks crosses the spine.
     bool passes_spine(int from, int to) const noexcept { return machine_.nics.spine > 0 && rail(from) != rail(to); }
 
 private:
     int member_in(int link, int row) const noexcept { return (link - first_[at(row)]) / 2; }
     int rail(int rank) const noexcept { return rails_[at(rank)]; }
 
-    // From one child of a level of rings to the position of another on its ring.
+    // Calls f(child, down) for each hop from a child of a level of rings to the position of another child on its ring.
     template <class F>
     void for_each_hop(int l, int a, int b, F&& f) const {
         const int n = machine_.shape.children(l, 0), from = place_on_ring(l, a);
@@ -108,8 +108,8 @@ private:
 
     const hierarchy& machine_;
     int nodes_;               // the level whose children are nodes
-    std::vector<int> rails_;  // by rank; empty where there is no spine
-    std::vector<int> first_;  // link of each row, and the number of all
+    std::vector<int> rails_;  // rail by rank; empty if there is no spine
+    std::vector<int> first_;  // first link of each row; last entry: links()
 };
 
 }  // namespace terrace::detail

@@ -16,13 +16,13 @@ namespace terrace::detail {
 
 namespace {
 
-constexpr int most_nics = 64;  // of one node
+constexpr int most_nics = 64;  // NICs of one node
 
 bool all_equal(const auto& list) {
     return std::adjacent_find(list.begin(), list.end(), std::not_equal_to<>()) == list.end();
 }
 
-// Whether all nodes have as many elements of the list, and the same.
+// Returns true if all nodes have equally many elements of the list, with equal values.
 bool repeats(const auto& list, const auto& counts) {
     return all_equal(counts) && std::equal(list.begin() + counts.front(), list.end(), list.begin());
 }
@@ -33,7 +33,7 @@ std::vector<int> counts_of(const nic_set& nics) {
     return counts;
 }
 
-// NICs by node, as many as `counts` says.
+// Reads `nics:` for nodes of the given sizes.
 class nic_reader {
 public:
     nic_reader(const document& entry, std::span<const int> node_sizes)
@@ -101,7 +101,7 @@ private:
             where.fail(fmt::format("more than {} NICs in all", max_ranks));
     }
 
-    // Which NIC each rank uses, as the list of one node or of all says it.
+    // Sets the NIC of each rank from a list for one node or for all nodes.
     void place(nic_set& made, const document& list) const {
         std::vector<document> items = list.items();
         const bool of_one = all_equal(node_sizes_) && static_cast<int>(items.size()) == node_sizes_.front();
@@ -131,7 +131,7 @@ private:
     const document& entry_;
     std::span<const int> node_sizes_;
     int nodes_;
-    std::vector<int> counts_;  // by node
+    std::vector<int> counts_;  // number of NICs, by node
 };
 
 std::string write_counts(const std::vector<int>& counts) {
@@ -147,7 +147,7 @@ std::string write_rates(const nic_set& nics) {
     return fmt::format("[{}]", fmt::join(texts, ", "));
 }
 
-// The places of the NICs that ranks use: of one node if all are alike, else of all.
+// Returns the places of the NICs that ranks use: for one node if all are alike, else for all.
 std::string write_places(const nic_set& nics, std::span<const int> node_sizes) {
     std::vector<int> places;
     for (std::size_t n = 0, rank = 0; n < node_sizes.size(); ++n)

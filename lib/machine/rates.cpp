@@ -34,8 +34,8 @@ void set_message_times(level& l, double half_round_trip, double behind_others) n
     l.latency_assumed = l.overhead_assumed = false;
 }
 
-// A kernel of NCCL's takes so long to begin and to end, on any fabric; a step over MPI has a copy on each side and two
-// looks of a thread, and copies go over PCIe.
+// `kernel` is the time to begin and end a kernel of NCCL, on any fabric. `copies` is the time of a step over MPI: a
+// copy at each end, over PCIe, and two polls of a thread.
 device_rates nccl_rates(const level& l) noexcept {
     constexpr double kernel = 8e-6;
     device_rates r = l.nccl.value_or(device_rates{});

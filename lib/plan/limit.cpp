@@ -11,18 +11,18 @@ namespace terrace::detail {
 
 namespace {
 
-// Vectors that must pass links, and the rate at which they can.
+// Data that must cross some links, in vectors, and the rate of these links.
 struct demand {
     double vectors = 0;
     double rate = 0;  // [B/s]
 };
 
-// Directions in which a collective moves the vector: to combine it, and to hand it out.
+// Returns the number of directions in which a collective moves the vector: 1 to combine it, 1 to distribute it.
 int directions(collective what) { return row_of(what).up + row_of(what).down; }
 
-// The vectors that pass the link of m of P ranks: one, or their own blocks or all others'. Of m (P - m) blocks where
-// each rank has one for each other, of which a vector has P; of their own m blocks on the way to or from a root, or of
-// all others' where the root is among them.
+// Returns the vectors that cross the link of m of P ranks. Without blocks it is one. In a reduce_scatter or allgather
+// it is the larger part of their own m blocks and all others. In an alltoall it is m (P - m) blocks, of which a vector
+// has P. In a gather or scatter it is their own m blocks, or all others if the root is among the m ranks.
 double vectors_of(collective what, double m, double ranks, bool has_the_root) {
     if (!row_of(what).blocks) return 1;
     if (!row_of(what).exchange) return std::max(m, ranks - m) / ranks;
@@ -30,8 +30,8 @@ double vectors_of(collective what, double m, double ranks, bool has_the_root) {
     return (has_the_root ? ranks - m : m) / ranks;
 }
 
-// Of a node whose NICs are on rails: each is as fast as the other nodes' on its rail are together, but for what goes
-// over the spine.
+// Returns the rate of a node whose NICs are on rails [B/s]. A NIC is at most as fast as the NICs of the other nodes on
+// its rail together, plus the spine.
 double rail_rate(const nic_set& nics, int node) {
     double rate = 0;
     if (nics.spine == 0) return std::numeric_limits<double>::infinity();
@@ -45,9 +45,9 @@ double rail_rate(const nic_set& nics, int node) {
     return rate;
 }
 
-// One child alone, which is more where its link is slow; and that is all that a root demands. The vector goes through
-// its link, or its blocks go out and those of all others come in, or blocks go out that are for each rank elsewhere.
-// @param ratio of bytes on the link to those of the vector
+// Returns the demand on the link of one child. It may exceed that on all links together if the link is slow, and is the
+// only one of rooted collectives and exchanges. The vector crosses the link, or some of its blocks (vectors_of).
+// @param ratio bytes on the link as a part of those of the vector
 demand of_one_child(const hierarchy& machine, int l, int child, double ratio, collective what) {
     const tree& t = machine.shape;
     const int ranks = t.first_rank(l - 1, child + 1) - t.first_rank(l - 1, child);
@@ -61,26 +61,26 @@ void add_level(const hierarchy& machine, int l, collective what, std::vector<dem
     const level& of = machine.levels[at(l)];
     const int children = machine.shape.members(l);
     if (children < 2) return;
-    // What a vector may have of its bytes on links of the level: what goes on to an outer one may be in the wire type
-    // of that.
+    // Smallest part of the vector's bytes on links of the level: data that go on to an outer level may be in the wire
+    // type of that level.
     double ratio = 1;
     for (int outer = l; row_of(what).up && !row_of(what).has_root() && outer < machine.depth(); ++outer)
         ratio = std::min(ratio, wire_ratio(machine.levels[at(outer)].wire, sizeof(float)));
     const double sum =
         of.rates.empty() ? children * of.bandwidth : std::accumulate(of.rates.begin(), of.rates.end(), 0.0);
-    // All n children together, each with a link. To combine an element takes n - 1 transfers between children, to hand
-    // the result (or a block) to all another n - 1, and each leaves some child: (n-1) N bytes each way over n links.
+    // All n children together, each with a link. Combining an element needs n - 1 transfers between children,
+    // distributing the result (or a block) another n - 1. Each leaves some child: (n-1) N bytes each way over n links.
     const double n = children;
     if (!row_of(what).has_root() && !row_of(what).exchange)
         demands.push_back({directions(what) * (n - 1) / n, sum / ratio / n});
-    // The first one may hold the root.
+    // The first child may have the root.
     const bool same_ranks = !row_of(what).blocks || machine.shape.uniform();
     const int different = of.rates.empty() && same_ranks && machine.nics.spine == 0 ? 2 : children;
     for (int child = 0; child < different; ++child) demands.push_back(of_one_child(machine, l, child, ratio, what));
 }
 
-// A torus is cut into its nodes, which have links in all dimensions, and by each dimension into slabs, which have the
-// links of that dimension to both sides. The rate is that of all links which leave one part.
+// Adds the demands of cuts of a torus: into its nodes, which have links in all dimensions; and, by each dimension, into
+// slabs with links of that dimension on both sides. The rate is that of all links which leave one part.
 void add_torus(const hierarchy& machine, collective what, std::vector<demand>& demands) {
     const int first = machine.torus_level();
     if (first == machine.depth()) return;

@@ -7,10 +7,10 @@
 
 namespace terrace::detail {
 
-/// Returns the limit of a collective [s]: a lower bound of its time by any schedule of messages from point to point,
-/// with no latency and no processor time. It is the time of the busiest link, where links are used as evenly as can be.
+/// Returns the limit of a collective [s]: a lower bound of its time by any schedule of point-to-point messages, without
+/// latency and processor time. It is the time of the busiest link if links are used as evenly as possible.
 /// docs/reference/cost-model.md, "Limit" and "Torus", has the formulas.
-/// @param bytes of the vector, where there are blocks those of a rank's blocks together
+/// @param bytes of the vector, or of a rank's blocks together
 double limit(const hierarchy& machine, std::int64_t bytes, collective what = collective::allreduce);
 
 }  // namespace terrace::detail

@@ -24,14 +24,14 @@ constexpr std::int64_t max_lanes = 64;
 constexpr std::int64_t max_share = 1000;
 constexpr std::string_view any_size = "max";
 
-// Returns the fingerprint of the topology section. It no longer matches once somebody edits that section by hand.
+// Returns the fingerprint of the topology section. It no longer matches after the section was edited by hand.
 std::string topology_fingerprint(const plan_data& r) {
     return fingerprint_of(yaml_scalar(r.name) + "\n" + write_hierarchy(r.machine, 0));
 }
 
 // ---- writing -------------------------------------------------------------------------------------------------------
 
-// Writes three digits: predictions are good to a few percent, and files stay equal where compilers round differently.
+// Writes three digits: predictions are good to a few percent, and files stay equal if compilers round differently.
 std::string rounded_duration(double seconds) {
     if (seconds <= 0) return format_duration(0);
     const double unit = std::pow(10, std::floor(std::log10(seconds)) - 2);
@@ -239,7 +239,7 @@ void read_topology(const document& map, plan_data& r) {
 
 plan_data read_plan(const std::filesystem::path& file) {
     const std::string text = read_text(file, document::max_bytes);
-    // XML fails as YAML at some odd place, which would not say what is wrong.
+    // XML read as YAML would fail at an arbitrary place, with a misleading message.
     if (text.starts_with('<'))
         throw input_error(
             file.string(), 0, 0,

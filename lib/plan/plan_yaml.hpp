@@ -8,10 +8,10 @@
 
 namespace terrace::detail {
 
-/// Format of plan files, the only one that this version reads and writes.
+/// The format of plan files, the only one that this version reads and writes.
 inline constexpr int plan_format = 2;
 
-/// Read a plan and check its format, the fingerprint of the topology, and that the stages of every rule fit.
+/// Reads a plan and checks its format, the fingerprint of the topology, and that the stages of every rule fit.
 /// @throws input_error
 plan_data read_plan(const std::filesystem::path& file);
 plan_data parse_plan(std::string_view text, const std::string& file_name);

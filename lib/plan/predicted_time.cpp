@@ -5,10 +5,10 @@
 namespace terrace::detail {
 
 double predicted_time(const plan_data& p, collective c, std::int64_t bytes) {
-    // A vector up to this size [bytes] is in one piece, so that all of its time beyond the limit are start-ups. Of a
-    // longer one that part grows with the size.
+    // A vector up to this size [bytes] is sent in one piece, so all of its time beyond the limit is start-ups. The time
+    // beyond the limit of a longer vector grows with the size.
     constexpr double in_one_piece = 64 << 10;
-    p.choose(c, bytes);  // throws
+    p.choose(c, bytes);  // throws if there are no rules
     const std::vector<rule>& rules = p.rules.at(c);
     const auto size = static_cast<double>(bytes);
     const rule& first = rules.front();

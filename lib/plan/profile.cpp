@@ -67,7 +67,7 @@ fs::path write_profile(const fs::path& directory, const plan_data& plan, const s
     std::error_code problem;
     fs::create_directories(directory, problem);
     if (problem) throw input_error(directory.string(), 0, 0, problem.message());
-    const std::string digits = plan.id.substr(plan.id.find(':') + 1);  // of the fingerprint, without its kind
+    const std::string digits = plan.id.substr(plan.id.find(':') + 1);  // digits of the fingerprint, without "xxh3:"
     const std::string plan_name = digits + ".plan.yaml";
     if (!fs::exists(directory / plan_name)) write_atomically(directory / plan_name, plan.text);
     std::string text = fmt::format("terrace_profile: {}\nplan: {}\ncalls:\n", profile_format, plan_name);

@@ -8,7 +8,7 @@
 
 namespace terrace::detail {
 
-/// What calls of one collective and size took in a run.
+/// The time of calls of one collective and size in a run.
 struct profiled_call {
     collective what = collective::allreduce;
     std::int64_t bytes = 0;  ///< of the vector, or of all blocks together, above 0
@@ -18,19 +18,19 @@ struct profiled_call {
     friend bool operator==(const profiled_call&, const profiled_call&) = default;
 };
 
-/// What a run did with a plan: one profile file, and the plan beside it.
+/// The profile of a run: the contents of one profile file, and the plan beside it.
 struct profile {
     plan_data plan;
     std::vector<profiled_call> calls;
 };
 
-/// Writes a profile file into a directory, which is made if it is missing, and the plan, unless it is there already.
-/// Files appear whole or not at all, so that jobs may share a directory. Returns the profile file's name.
+/// Writes a profile file into a directory, which is created if it is missing, and the plan, unless it is already there.
+/// Files appear complete or not at all, so jobs may share a directory. Returns the name of the profile file.
 /// @throws input_error
 std::filesystem::path write_profile(const std::filesystem::path& directory, const plan_data& plan,
                                     const std::vector<profiled_call>& calls);
 
-/// Reads all profile files of a directory, in the order of their names. @throws input_error where there is none, or one
+/// Reads all profile files of a directory, in the order of their names. @throws input_error if there is none, or if one
 /// of them or its plan is wrong
 std::vector<profile> read_profiles(const std::filesystem::path& directory);
 

@@ -11,7 +11,7 @@ namespace terrace::detail {
 
 namespace {
 
-// Returns why the stage cannot change places with the dimensions behind it; empty if it can.
+// Returns why the stage cannot change places with the dimensions after it; empty if it can.
 std::string fault_of(const hierarchy& machine, std::span<const stage> stages, const stage& s) {
     const auto name = [&](int l) { return machine.levels[at(l)].name; };
     if (s.levels.front() < machine.torus_level())
@@ -25,7 +25,7 @@ std::string fault_of(const hierarchy& machine, std::span<const stage> stages, co
         if (each.levels.front() < machine.torus_level() && each.levels.back() >= machine.torus_level())
             return fmt::format("a stage merges {} with levels inside nodes", name(each.levels.back()));
         if (each.levels.front() < machine.torus_level()) continue;
-        int whole = 1;  // the group that has all children
+        int whole = 1;  // size of a group of all children
         for (const int l : each.levels) whole *= machine.shape.children(l, 0);
         if (each.group != whole) return fmt::format("level {} is split", name(each.levels.front()));
         if (each.provider != s.provider)

@@ -14,18 +14,18 @@ namespace terrace::detail {
 
 namespace {
 
-// Returns what all sizes are; 0 if they differ.
+// Returns the size that all have in common; 0 if they differ.
 int common_size(const std::vector<int>& sizes) {
     const bool same = std::adjacent_find(sizes.begin(), sizes.end(), std::not_equal_to<>()) == sizes.end();
     return same ? sizes.front() : 0;
 }
 
-// Follows stages outwards. Each makes groups of consecutive children: the domains of its last level, or pieces of them.
+// Follows stages outwards. Each makes groups of consecutive children: the domains of its last level, or parts of them.
 class grouping {
 public:
     explicit grouping(const hierarchy& machine) : machine_(machine) {}
 
-    // Appends the stage's domains, counted in domains of the previous stage.
+    // Appends the stage's groups; their sizes count groups of the previous stage.
     void add(const stage& s, int number) {
         const auto bad = [&](const std::string& why) {
             throw stage_error(number, fmt::format("stages[{}] ({}): {}", number, level_names(machine_, s), why));
@@ -67,7 +67,7 @@ private:
             bad(fmt::format("group {} does not divide the {} children that each domain of level {} still has", s.group,
                             size, name(l)));
         part_ = size / s.group;
-        if (part_ > 1) level_ = l;  // more to come
+        if (part_ > 1) level_ = l;  // the level is not covered yet
         push(std::vector<int>(static_cast<std::size_t>(domains_ / s.group), s.group));
     }
 
@@ -118,7 +118,7 @@ void check_shares(const stage& s, const tree& shape, int number) {
     }
 }
 
-// Every rank gets the same bits only where all domains round the same blocks of the result.
+// All ranks get the same bits only if all domains round the same blocks of the result.
 void check_wire(std::span<const stage> stages, const tree& shape, int number) {
     const stage& s = stages[at(number)];
     if (s.wire == wire_type::exact) return;

@@ -6,7 +6,7 @@
 
 namespace terrace::detail {
 
-/// Returns by domain of the last of some consecutive levels how many ranks, or domains inside the first, it joins.
+/// Returns for each domain of level `last` how many ranks, or domains of the level inside `first`, it contains.
 std::vector<int> sizes_over(const tree& t, int first, int last);
 
 /// Returns the stage that covers levels first to last as they are, without an algorithm.

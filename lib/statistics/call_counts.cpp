@@ -31,7 +31,7 @@ void call_counts::waited(const place& where, double seconds) noexcept {
     if (waits_.size() < most_waits) waits_.push_back(added);
 }
 
-// Where one slice alone has too many waits, further ones are not kept.
+// If one slice alone has too many waits, further ones are not kept.
 void call_counts::make_room() noexcept {
     while (waits_.size() > most_waits / 2 && waits_.back().slice > 0) {
         calls_per_slice_ *= 2;

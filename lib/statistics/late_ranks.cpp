@@ -11,24 +11,24 @@ namespace terrace::detail {
 
 namespace {
 
-constexpr std::int64_t most_parts = 10;  // that calls are shown in
-constexpr std::size_t seldom = 20;       // what happens in fewer slices than one of so many is not steady
+constexpr std::int64_t most_parts = 10;  // parts into which a report divides calls
+constexpr std::size_t seldom = 20;       // a delay in fewer than one of this many slices is not steady
 
-// A rank or host stands out where it holds up others for this part of the time in calls, and so many times as long as
-// three quarters of the others.
+// A rank or host stands out if it holds up others for more than `least_part` of the time in calls. It must also do so
+// more than `times_the_others` times as long as three quarters of the others.
 constexpr double least_part = 0.01, times_the_others = 2;
-// A host is late as a whole where no rank has more than this part of what its ranks held up.
+// A host is late as a whole if none of its ranks has more than this part of its delay.
 constexpr double most_of_a_host = 0.7;
 
 // Waits of the ranks of one communicator in one slice of calls.
 struct slice {
-    std::map<int, double> longest;  // by rank: the longest that another one waited for it
-    std::map<int, double> own;      // by rank: what it waited
+    std::map<int, double> longest;  // by rank: longest wait of another rank for it [s]
+    std::map<int, double> own;      // by rank: total of its own waits [s]
 };
 
-using slices = std::map<std::int64_t, slice>;  // by first call
+using slices = std::map<std::int64_t, slice>;  // by first call of the slice
 
-// All ranks get slices of one length: that of the rank with the longest.
+// Groups waits by slice. All ranks get slices of one length: the longest of any rank.
 slices slices_of(const std::vector<const rank_statistics*>& files) {
     std::int64_t length = 1;
     for (const rank_statistics* f : files) length = std::max(length, f->counted.calls_per_slice);
@@ -47,7 +47,7 @@ slices slices_of(const std::vector<const rank_statistics*>& files) {
     return made;
 }
 
-// Returns what stands out; null if nothing does.
+// Returns the rank or host that stands out; null if none does.
 template <class Key>
 const std::pair<const Key, rank_lateness>* worst_of(const std::map<Key, rank_lateness>& all, double least,
                                                     double rank_lateness::*how) {
@@ -59,7 +59,7 @@ const std::pair<const Key, rank_lateness>* worst_of(const std::map<Key, rank_lat
     return worst > least && worst > times_the_others * others ? sorted.front() : nullptr;
 }
 
-// Names what stands out; empty if nothing does.
+// Returns a sentence about the rank or host that stands out; empty if none does.
 std::string sentence_of(const lateness& of, double rank_lateness::*how, std::string_view is) {
     const double least = least_part * of.seconds;
     const auto text = [&](const std::string& who, double held_up) {
@@ -102,7 +102,7 @@ lateness lateness_of(const std::vector<rank_statistics>& files) {
         }
     }
     for (const auto& [rank, seconds] : in_calls) found.seconds = std::max(found.seconds, seconds);
-    std::map<int, std::vector<double>> by_slice;  // by rank: what it held up
+    std::map<int, std::vector<double>> by_slice;  // by rank: its delays, one per slice [s]
     std::size_t slices_seen = 0;
     double longest = 0;
     for (const auto& [name, members] : communicators) {

@@ -4,9 +4,9 @@ namespace terrace::detail {
 
 namespace {
 
-constexpr std::int64_t steps = 65'536;  // of a window
+constexpr std::int64_t steps = 65'536;  // steps of time in a window
 constexpr std::size_t length_unit = 64, most_length = 65'535;
-constexpr std::size_t most_noted = 4096;  // in a window
+constexpr std::size_t most_noted = 4096;  // records that are kept until take()
 
 }  // namespace
 

@@ -10,53 +10,52 @@
 
 namespace terrace::detail {
 
-/// When messages that followed one another between two ranks began, or when they were complete: the body of a control
-/// message.
+/// The times at which consecutive messages between two ranks began, or were complete: the body of a control message.
 struct message_sample {
     static constexpr std::size_t most = 6;
 
-    std::uint32_t first = 0;  ///< number of the first of them, among all long messages between the two
+    std::uint32_t first = 0;  ///< number of the first one, among all long messages between the two ranks
     std::uint16_t count = 0;
-    std::uint16_t calls = 0;                   ///< call_counts::size_of their calls
-    std::array<std::uint16_t, most> at{};      ///< since the window began [window / 65,536], ascending
-    std::array<std::uint16_t, most> length{};  ///< [64 bytes]
+    std::uint16_t calls = 0;                   ///< call_counts::size_of() of their calls
+    std::array<std::uint16_t, most> at{};      ///< times since the window began [window / 65,536], ascending
+    std::array<std::uint16_t, most> length{};  ///< lengths of the messages [64 bytes]
 
-    /// Returns when the message was [s since the window began]. @param i its number
+    /// Returns the time of a message [s since the window began]. @param i its number in the sample
     double time(std::size_t i) const noexcept;
     double bytes(std::size_t i) const noexcept { return 64.0 * length[i]; }
 };
 
-/// Notes when a rank's long messages with other nodes begin and are complete: the first ones of each window, for each
+/// Records when a rank's long messages with other nodes begin and are complete: the first ones of each window, for each
 /// peer. All ranks have the same windows, by the clock of rank 0.
 class message_times {
 public:
     using clock = std::chrono::steady_clock;
 
     static constexpr std::chrono::microseconds window{256'000};
-    static constexpr std::size_t least_bytes = 4 << 10;  ///< shorter messages say little of a link
+    static constexpr std::size_t least_bytes = 4 << 10;  ///< shorter messages show little about a link
 
-    /// @param far by rank: it is on another node   @param every only each so manieth window counts
+    /// @param far by rank: true if it is on another node   @param every only one of this many windows is recorded
     message_times(std::vector<bool> far, std::uint32_t every)
         : far_(std::move(far)), every_(every), numbers_(2 * far_.size()) {}
 
-    /// Says what time it is on rank 0: messages are counted before, and noted from now on.
+    /// Sets how far the clock of rank 0 is ahead. Messages are counted before, and recorded from now on.
     void set_ahead(clock::duration ahead);
     std::uint32_t window_of(clock::time_point now) const noexcept { return number_of(now + ahead_); }
 
-    /// Returns true if messages of so many bytes with this rank are noted.
+    /// Returns true if messages of this many bytes with this rank are recorded.
     bool notes(int peer, std::size_t bytes) const noexcept {
         return bytes >= least_bytes && far_[static_cast<std::size_t>(peer)];
     }
-    /// A message has begun, or is complete. Allocates nothing. @param sends to the peer, or else from it   @param now
-    /// says what time it is
+    /// Records that a message to the peer has begun, or that one from it is complete. Allocates nothing. @param sends
+    /// true: to the peer, false: from it   @param now returns the current time
     template <class Now>
     void note(int peer, bool sends, std::size_t bytes, int calls, Now now) noexcept {
         const std::uint32_t flow = 2 * static_cast<std::uint32_t>(peer) + (sends ? 0 : 1);
-        const std::uint32_t number = numbers_[flow]++;  // both ends count messages that they do not note
+        const std::uint32_t number = numbers_[flow]++;  // both ends also count messages that they do not record
         if (knows_time_) keep({now() + ahead_, flow, number, {}, static_cast<std::uint16_t>(calls)}, bytes);
     }
 
-    /// Calls f(peer, sends, window, sample) for what has been noted in windows that are over.
+    /// Calls f(peer, sends, window, sample) for the records of windows that are over, and removes these records.
     template <class F>
     void take(clock::time_point now, F f) {
         const std::uint32_t open = window_of(now);
@@ -76,11 +75,11 @@ public:
     }
 
 private:
-    static constexpr int most_of_flow = 6, most_of_all = 48;  // samples of a window
+    static constexpr int most_of_flow = 6, most_of_all = 48;  // samples of a window: of one flow, of all flows
 
     struct noted {
         clock::time_point at{};              // by the clock of rank 0
-        std::uint32_t flow = 0, number = 0;  // 2 * peer; 1 more: from it
+        std::uint32_t flow = 0, number = 0;  // flow: 2 * peer, plus 1 for messages from the peer
         std::uint16_t length = 0, calls = 0;
     };
 
@@ -90,12 +89,12 @@ private:
         return static_cast<std::uint32_t>(at.time_since_epoch() / window);
     }
     static std::pair<std::uint32_t, std::uint32_t> place(const noted& n) noexcept { return {number_of(n.at), n.flow}; }
-    // Returns where those end that have the key of the first.
+    // Returns the end of the first elements that have equal keys.
     template <class Key>
     static noted_at end_of(noted_at n, noted_at end, Key key) noexcept {
         return std::find_if(n, end, [&](const noted& each) { return key(each) != key(*n); });
     }
-    // Tells at most so many samples of a flow. Returns how many it told.
+    // Passes at most this many samples of a flow to f. Returns their number.
     template <class F>
     static int tell(noted_at n, noted_at end, int most, F& f) {
         const auto [window, flow] = place(*n);
@@ -107,7 +106,7 @@ private:
         }
         return told;
     }
-    // Returns how many samples each flow of a window may have, so that the last ones have some, too.
+    // Returns how many samples each flow of a window may have. This leaves some for the last flows.
     static int most_of_each(noted_at n, noted_at end) noexcept {
         int flows = 0;
         for (; n != end; n = end_of(n, end, place)) ++flows;
@@ -118,8 +117,8 @@ private:
 
     std::vector<bool> far_;
     std::uint32_t every_;
-    std::vector<std::uint32_t> numbers_;  // of messages so far, by flow
-    std::vector<noted> noted_;            // that take() has not told
+    std::vector<std::uint32_t> numbers_;  // numbers of messages so far, by flow
+    std::vector<noted> noted_;            // records that take() has not passed on
     clock::duration ahead_{};
     bool knows_time_ = false;
 };

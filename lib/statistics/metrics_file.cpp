@@ -32,7 +32,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Calls of one name by one plan.
+// Sums over the calls of one function by one plan.
 struct sums {
     double calls = 0, bytes = 0, seconds = 0, waiting = 0, limit = 0;
 
@@ -76,9 +76,9 @@ sums_by_labels sums_of(const rank_statistics& r) {
     return all;
 }
 
-// What the ranks of this process have told: several where they are threads.
+// The sums of one rank in this process, which has several ranks if they are threads.
 struct told {
-    std::map<std::string, sums_by_labels> live;  // by communicator
+    std::map<std::string, sums_by_labels> live;  // communicators that exist, by name
     sums_by_labels ended;
 };
 
@@ -98,10 +98,10 @@ sums_by_labels tell(told& of, const rank_statistics& r, bool ends) {
     return all;
 }
 
-// "# rank 3 is process 4711": whose lines they are.
+// Words of "# rank 3 is process 4711", the line that names the owner of lines.
 constexpr std::string_view owner_words[] = {"# rank ", " is process "};
 
-// Returns the label of an owner's lines, if the process is another one that lives.
+// Returns the label of an owner's lines, if its process exists and it is another rank; else an empty text.
 std::string label_of_living(const std::string& line, int rank) {
     const std::size_t middle = line.find(owner_words[1]);
     if (!line.starts_with(owner_words[0]) || middle == line.npos) return "";
@@ -119,12 +119,12 @@ void renew_metrics(const fs::path& file, const rank_statistics& r, bool ends) {
     const std::lock_guard lock(guard);
     const sums_by_labels own = tell(of_process[r.rank], r, ends);
 
-    // The lock of the directory leaves nothing behind.
+    // A lock on the directory leaves no file behind.
     const fs::path directory = file.has_parent_path() ? file.parent_path() : ".";
     const descriptor held(uninterrupted([&] { return open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
     if (!held || uninterrupted([&] { return flock(held.get(), LOCK_EX); }) != 0)
         throw input_error(directory.string(), 0, 0, std::system_category().message(errno));
-    constexpr std::size_t most_bytes = std::size_t{16} << 20;  // of a file
+    constexpr std::size_t most_bytes = std::size_t{16} << 20;  // size of a metrics file
     std::vector<std::string> owners, kept;
     std::set<std::string> labels;
     if (fs::exists(file)) {

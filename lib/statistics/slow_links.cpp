@@ -11,25 +11,25 @@ namespace terrace::detail {
 
 namespace {
 
-constexpr std::uint32_t until_known = 3;     // windows until the ranks have said what they noted
-constexpr std::size_t kept = 8, enough = 6;  // windows: 2 s, and how many of them must say something
-constexpr std::uint32_t recent = 7;          // windows that show what a link carries now
-constexpr std::uint32_t most_apart = 12;     // windows that `enough` may be spread over
-constexpr double least_span = 1e-3;          // [s]: clocks mostly differ by less
-constexpr double long_span = 4e-3;           // [s]: clocks that differ by more change little
-constexpr double shown = 0.8;                // part of windows that show no more than a link carries
-constexpr double is_slow = 0.8;              // of what it carried
-constexpr std::size_t most_calls = 16;       // kinds of calls
-constexpr std::size_t most_before = 240;     // windows: a minute
+constexpr std::uint32_t until_known = 3;     // windows until the records of all ranks have arrived
+constexpr std::size_t kept = 8, enough = 6;  // windows: 2 s, and how many of them must show a rate
+constexpr std::uint32_t recent = 7;          // windows that show the present rate of a link
+constexpr std::uint32_t most_apart = 12;     // windows over which `enough` may be spread
+constexpr double least_span = 1e-3;          // [s]: clocks usually differ by less
+constexpr double long_span = 4e-3;           // [s]: differences of clocks matter little
+constexpr double shown = 0.8;                // quantile of the rates in windows that counts as the rate of a link
+constexpr double is_slow = 0.8;              // a link below this part of its earlier rate is slow
+constexpr std::size_t most_calls = 16;       // kinds of calls that are kept
+constexpr std::size_t most_before = 240;     // windows that are kept: a minute
 
 double seconds_at(std::uint32_t window) {
     return std::chrono::duration<double>(message_times::window).count() * window;
 }
 
-// Half-way from a part to the whole.
+// Returns the middle between a part and 1.
 double half_way(double part) { return (1 + part) / 2; }
 
-// Returns the value that a part of all are below.
+// Returns the value below which this part of all values lies.
 double quantile(std::vector<double> all, double part) {
     const auto nth = all.begin() + static_cast<std::ptrdiff_t>(part * static_cast<double>(all.size()));
     std::ranges::nth_element(all, nth);
@@ -37,11 +37,11 @@ double quantile(std::vector<double> all, double part) {
 }
 
 struct carried {
-    double rate = 0, sure = 0;  // [B/s]; in the least time, in a long span
+    double rate = 0, sure = 0;  // [B/s]: over a span of at least `least`, of at least long_span
 };
 
-// Returns the most bytes that began and were complete within some time, by that time. @param least time [s]
-// @param burst so many bytes may be faster
+// Returns the highest rates: bytes that began and were complete within some time, over that time.
+// @param least shortest time that counts [s]   @param burst bytes to subtract, since they may be faster
 carried most_carried(auto messages, double least, double burst) {
     std::ranges::sort(messages, {}, [](const auto& m) { return m.ended; });
     carried most;
@@ -141,10 +141,10 @@ void slow_links::end_slow(std::vector<finding>& found) {
         found.back().is_slow = false;
         return true;
     });
-    if (!found.empty()) forget();  // windows in which it was slow
+    if (!found.empty()) forget();  // windows in which the link was slow
 }
 
-// A single message may show too much now and then.
+// Several windows must agree, since a single message may show too high a rate.
 bool slow_links::is_back(const finding& f) {
     const double least = half_way(f.rate / f.before);
     return show(f, least, &measured::sure, 2) || show(f, least, &measured::rate, enough);
@@ -157,7 +157,7 @@ bool slow_links::may_be_back() {
     });
 }
 
-// True if so many windows show a part of what the link carried before, in its better direction.
+// Returns true if at least `windows` windows show this part of the rate before, in the better direction.
 bool slow_links::show(const finding& f, double part, double measured::*rate, std::size_t windows) {
     const int link = f.links.front();
     return std::ranges::any_of(std::array{link, links_[at(link)].back}, [&](int l) {
@@ -167,8 +167,8 @@ bool slow_links::show(const finding& f, double part, double measured::*rate, std
     });
 }
 
-// Returns what a slow link carries [B/s], in its better direction. Of many messages few are under way where the time
-// that counts begins and ends, and of long spans little is from before.
+// Returns the present rate of a slow link in its better direction [B/s]. With many messages, few are in flight when the
+// measured time begins and ends. In a long span, few messages are from before the link was slow.
 double slow_links::rate_now(int link) {
     double rate = 0;
     for (const int l : {link, links_[at(link)].back}) {
@@ -181,14 +181,14 @@ double slow_links::rate_now(int link) {
     return rate;
 }
 
-// True if two links carry the same messages, so that nobody can tell which of them is slow.
+// Returns true if two links carry the same messages. Then it is unknown which of them is slow.
 bool slow_links::carry_the_same(int a, int b) {
     const auto same = [&](int x, int y) { return of(x).last == of(y).last; };
     const int a_back = links_[at(a)].back, b_back = links_[at(b)].back;
     return (same(a, b) && same(a_back, b_back)) || (same(a, b_back) && same(a_back, b));
 }
 
-// Nothing where it is not judged. Links whose messages have not been seen lately are not.
+// Returns nothing if the link cannot be judged, as without recent messages.
 std::optional<slow_links::judgement> slow_links::judge_link(int link, std::uint32_t window) {
     judgement j{.link = link};
     for (const int l : {link, links_[at(link)].back}) {
@@ -201,11 +201,11 @@ std::optional<slow_links::judgement> slow_links::judge_link(int link, std::uint3
     return j;
 }
 
-// The slow link is far below all others that do not carry the same messages.
+// Returns the slow link: one that is far below all others that do not carry the same messages.
 std::optional<slow_links::finding> slow_links::compare(std::uint32_t window) {
-    if (!slow_.empty()) return {};  // others may be slow through it
+    if (!slow_.empty()) return {};  // the slow link may slow down others
     std::map<int, std::vector<judgement>> kinds;
-    std::set<int> unknown;  // kinds of which a link is not judged
+    std::set<int> unknown;  // kinds with a link that cannot be judged
     for (int link = 0; link < static_cast<int>(links_.size()); ++link) {
         const auto& [kind, back, rate] = links_[at(link)];
         if (back < link || of(link).usual <= 0) continue;

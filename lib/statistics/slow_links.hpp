@@ -12,26 +12,26 @@
 
 namespace terrace::detail {
 
-/// Finds links that carry less than before, by the times at which messages began and were complete.
+/// Finds links that have become slower, by the times at which messages began and were complete.
 ///
-/// Messages that all began after some time and were complete before another one crossed their links in between. So a
-/// link carries at least their bytes by that time, and the most that a window shows is the measure of a link. A link
-/// that waits, for another one or for a rank, shows its rate as soon as a few messages cross it without delay. One that
-/// is slow cannot. Where ranks are late, the messages of one direction are: a link is slow where both directions are.
+/// Messages that began after one moment and were complete before another one crossed their links in between. So the
+/// rate of a link is at least their bytes over this time. The highest such rate of a window is the measure of a link. A
+/// link that waits for another link or for a rank still shows its rate, once a few messages cross it without delay. A
+/// slow link cannot. A late rank delays messages of one direction only: so both directions of a slow link must be slow.
 class slow_links {
 public:
     /// One direction of a link.
     struct direction {
-        int kind = 0;     ///< links of one kind are beside one another
-        int back = 0;     ///< the number of the other direction
-        double rate = 0;  ///< of the plan [B/s]
+        int kind = 0;     ///< row of the link (link_rows)
+        int back = 0;     ///< number of the other direction
+        double rate = 0;  ///< rate in the plan [B/s]
     };
-    /// A link that has become slow, or is so no longer.
+    /// A link that has become slow, or has recovered.
     struct finding {
-        std::vector<int> links;   ///< directions by number, the first of each link; several carry the same messages
-        double rate = 0;          ///< that they carry [B/s]
-        double before = 0;        ///< that they carried [B/s]
-        std::uint32_t since = 0;  ///< window
+        std::vector<int> links;   ///< a direction of each link, by number; several if they carry the same messages
+        double rate = 0;          ///< present rate [B/s]
+        double before = 0;        ///< rate before [B/s]
+        std::uint32_t since = 0;  ///< first window with the slow rate
         bool is_slow = false;
     };
     /// Returns the links that messages pass from one rank to another.
@@ -40,20 +40,20 @@ public:
     slow_links(std::vector<direction> links, path links_between, std::uint32_t every = 1)
         : links_(std::move(links)), path_(std::move(links_between)), every_(every) {}
 
-    /// Adds what one of two ranks has noted of messages between them.
+    /// Adds the times of messages between two ranks, recorded by one of them. @param sends true: by the sender
     void add(std::uint32_t window, int from, int to, bool sends, const message_sample& s);
-    /// Judges the windows of which everything should be known by now. @param now the window that is open
+    /// Judges windows whose records should have arrived; returns changed links. @param now the window that is open
     std::vector<finding> judge(std::uint32_t now);
-    /// Returns true if a link that is slow may be back: single messages have shown more.
+    /// Returns true if a slow link may have recovered: single messages show a higher rate.
     bool may_be_back();
-    /// Forgets what links carry now, where messages go other ways from now on.
+    /// Forgets the latest rates of links, since messages take other routes from now on.
     void forget() {
         for (auto& [calls, links] : past_)
             for (history& h : links) h.last.clear();
     }
 
 private:
-    // The end of a message at one rank.
+    // The time of a message at one of its ends.
     struct noted {
         double time = 0, bytes = 0;  // [s]
         int calls = 0;
@@ -64,30 +64,30 @@ private:
     };
     using numbered = std::map<std::uint32_t, noted>;
     using flows = std::map<std::pair<int, int>, numbered>;  // by sender and receiver
-    // What is known of messages from one rank to another.
+    // The records of messages from one rank to another.
     struct pair_times {
         numbered begun{};
-        std::deque<double> shortest{};  // from begin to end, less what links take, in windows of the last minute [s]
+        std::deque<double> shortest{};  // by window of the last minute: shortest time, minus that on the link [s]
     };
     struct crossing {
         std::vector<message> messages{};
-        double burst = 0;  // bytes by which the shortest of a pair is shorter, as queues or clocks allow
+        double burst = 0;  // bytes that may seem to cross a link in no time, due to queues and clocks
     };
-    // What a window shows of a link.
+    // The rates of a link in a window.
     struct measured {
-        double rate = 0, sure = 0;  // [B/s]; the second however clocks differ
+        double rate = 0, sure = 0;  // [B/s]; `sure` holds even if clocks differ
         std::vector<message> messages{};
         friend bool operator==(const measured&, const measured&) = default;
     };
     struct history {
         std::deque<std::pair<std::uint32_t, measured>> last{};  // by window
-        std::deque<double> before{};                            // rates of earlier windows
-        double usual = 0;                                       // what the best of them show; 0: few are known
+        std::deque<double> before{};                            // rates in earlier windows
+        double usual = 0;                                       // rate that the best of them show; 0: too few windows
     };
-    // A link in the last windows, both directions together.
+    // The state of a link in the last windows, both directions together.
     struct judgement {
         int link = 0;
-        double part = 0;  // of what is usual, at most, in the better direction
+        double part = 0;  // present rate as a part of the usual one, in the better direction
     };
 
     static crossing messages_of(pair_times& p, const numbered& ended, double rate);
@@ -105,10 +105,10 @@ private:
     std::vector<direction> links_;
     path path_;
     std::uint32_t every_;
-    std::map<std::uint32_t, flows> windows_;           // of which some is not judged yet: ends of messages
-    std::uint32_t judged_ = 0;                         // windows before it are
+    std::map<std::uint32_t, flows> windows_;           // ends of messages, by window that is not judged yet
+    std::uint32_t judged_ = 0;                         // windows before this one are judged
     int calls_ = -1;                                   // message_sample::calls of the last window; -1: several
-    std::map<int, std::vector<history>> past_;         // by calls, then by link: other calls may need less of a link
+    std::map<int, std::vector<history>> past_;         // by calls, then by link: other calls may use less of a link
     std::map<std::pair<int, int>, pair_times> pairs_;  // by sender and receiver
     std::vector<finding> slow_;
 };

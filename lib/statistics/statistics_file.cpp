@@ -29,7 +29,7 @@ constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
 
 std::int64_t micros(double seconds) { return std::llround(seconds * 1e6); }
 
-// Names of calls live for ever, as those of the calls that a program makes.
+// Returns a name that is valid until the process ends, as the names of calls in statistics are.
 std::string_view name_of_call(const document& from) {
     static constexpr std::array others{"barrier", "alltoallv", "gatherv", "scatterv"};
     if (const auto what = parse_collective(from.text())) return to_string(*what);

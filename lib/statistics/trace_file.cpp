@@ -31,7 +31,7 @@ namespace {
                       fmt::format("{}: {}; name a file that can be written", what, std::strerror(errno)));
 }
 
-// Returns the path unless something else than a regular file is there: a device or a pipe never becomes a trace.
+// Returns the path. Throws if a device, a pipe or any other non-regular file is there: these never become a trace.
 const std::filesystem::path& regular(const std::filesystem::path& path) {
     std::error_code none;
     if (const auto is = std::filesystem::status(path, none); exists(is) && !is_regular_file(is))
@@ -39,7 +39,7 @@ const std::filesystem::path& regular(const std::filesystem::path& path) {
     return path;
 }
 
-// A file that is open to one writer at a time.
+// A file with a lock: one writer at a time.
 class locked_file {
 public:
     explicit locked_file(const std::filesystem::path& path)
@@ -69,13 +69,13 @@ std::string name_line(std::string_view what, int process, int track, std::string
                        what, process, track, in_quotes(name));
 }
 
-// Begins a line, which the caller ends.
+// Returns the first part of a line; the caller adds the rest.
 std::string slice_line(std::string_view name, int process, int track, double begin, double end) {
     return fmt::format(",\n{{\"ph\": \"X\", \"name\": {}, \"pid\": {}, \"tid\": {}, \"ts\": {:.3f}, \"dur\": {:.3f}",
                        in_quotes(name), process, track, begin, end - begin);
 }
 
-// Calls that are in flight together have tracks of their own: each gets the first set that is free again.
+// Assigns a set of tracks to each call: the first set that is free. Calls in flight together get different sets.
 std::map<std::uint64_t, int> sets_of_calls(const std::vector<traced_chunk>& chunks) {
     std::map<std::uint64_t, std::pair<double, double>> calls;  // begin, end
     for (const traced_chunk& c : chunks) {
@@ -105,7 +105,7 @@ void append_trace(const std::filesystem::path& file, const traced_rank& of, std:
     std::string text =
         fmt::format("{{\"ph\": \"M\", \"name\": \"process_name\", \"pid\": {0}, \"args\": {{\"name\": \"rank {0}\"}}}}",
                     of.process);
-    constexpr int most_tracks = 1 << 16;  // of a communicator: 16 calls of 64 lanes of 32 stages each way
+    constexpr int most_tracks = 1 << 16;  // tracks of a communicator: 16 calls of 64 lanes of 32 stages each way
     const int first_track = of.communicator * most_tracks;
     std::map<std::uint64_t, int> sets = sets_of_calls(chunks);
     std::map<std::tuple<int, int, bool, int>, int> tracks;  // set, stage, down, lane
@@ -129,7 +129,7 @@ void append_trace(const std::filesystem::path& file, const traced_rank& of, std:
                                 known->bytes, to_string(known->type));
         text += "}}";
     }
-    std::map<std::string_view, int> rows;  // behind the tracks of calls
+    std::map<std::string_view, int> rows;  // after the tracks of calls
     for (const traced_span& s : spans) {
         const auto [row, is_new] =
             rows.try_emplace(s.track, first_track + static_cast<int>(tracks.size() + rows.size()));

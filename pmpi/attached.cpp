@@ -17,7 +17,7 @@ namespace terrace::detail::pmpi {
 
 namespace {
 
-// In the order of first calls. Communicators are made in it, and it fits all ranks: each creation is collective.
+// States of communicators, in the order of first calls. end() destroys Terrace's communicators in this order.
 struct registry {
     std::mutex lock;
     std::vector<std::unique_ptr<attached>> all;
@@ -30,7 +30,7 @@ registry& known() {
     return all;
 }
 
-// What a thread looked up last, and how many communicators had been freed by then.
+// Number of communicators freed so far. The last lookup of a thread is valid if the number is still the same.
 std::atomic<std::uint64_t> freed{0};
 struct lookup {
     MPI_Comm comm = MPI_COMM_NULL;
@@ -41,7 +41,7 @@ thread_local lookup last __attribute__((tls_model("initial-exec")));
 
 void forget_lookups() noexcept { freed.fetch_add(1, std::memory_order_release); }
 
-// MPI calls it when a communicator is freed, which is collective.
+// Called by MPI when a communicator is freed, which is collective.
 int detach(MPI_Comm, int, void* value, void*) {
     registry& r = known();
     auto* const gone = static_cast<attached*>(value);
@@ -56,7 +56,7 @@ int detach(MPI_Comm, int, void* value, void*) {
     return MPI_SUCCESS;
 }
 
-// The attribute of MPI_COMM_SELF: MPI still works. Callbacks of others that run later meet MPI alone.
+// Called when MPI_Finalize deletes the attribute of MPI_COMM_SELF, while MPI still works. Later calls pass to MPI.
 int end(MPI_Comm, int, void*, void*) {
     registry& r = known();
     const own_calls inside;
@@ -68,7 +68,7 @@ int end(MPI_Comm, int, void*, void*) {
     return MPI_SUCCESS;
 }
 
-// Called once, by whoever makes the first call.
+// Called once, in the first call of the program.
 void begin(registry& r) {
     int ends = MPI_KEYVAL_INVALID;
     PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &detach, &r.key, nullptr);
@@ -107,7 +107,7 @@ attached* find_or_attach(MPI_Comm comm) {
     return r.all.back().get();
 }
 
-// Shows the lines of a communicator as TERRACE_LOG says, and keeps those that name an algorithm.
+// Returns options with a log that shows lines as TERRACE_LOG sets, and keeps the algorithm of a debug line.
 options options_for(attached& on) {
     options o = current_settings().of_communicators;
     if (!on.has_all_ranks) o.plan_file.clear();
@@ -120,8 +120,8 @@ options options_for(attached& on) {
     return o;
 }
 
-// True on all ranks if the static objects of libraries are there on all of them: to make a communicator needs those of
-// yaml-cpp. A program's static object may go on to call MPI when they have been destroyed.
+// Returns true on all ranks if the static objects of libraries exist on all: the creation of a communicator needs those
+// of yaml-cpp. A static object of the program may call MPI after their destruction.
 std::atomic<bool> libraries_end{false};
 bool libraries_are_there(MPI_Comm on) {
     int there = libraries_end ? 0 : 1;

@@ -8,7 +8,7 @@
 
 namespace terrace::detail::pmpi {
 
-/// Counts or displacements by rank, of either width: those of MPI_X and of MPI_X_c. Null where a call has none.
+/// Counts or displacements by rank, of either width: those of MPI_X and of MPI_X_c. Null if a call has none.
 class numbers {
 public:
     constexpr numbers() noexcept = default;
@@ -27,16 +27,16 @@ private:
     bool wide_ = false;
 };
 
-/// What a call sends or receives, as MPI is told.
+/// A buffer that a call sends or receives, as passed to MPI.
 struct side {
     const void* at = nullptr;
-    std::int64_t count = 0;  ///< elements of the buffer, or of each block; 0 where `counts` says it
+    std::int64_t count = 0;  ///< elements of the buffer, or of each block; 0 if `counts` has them
     MPI_Datatype type = MPI_DATATYPE_NULL;
     numbers counts{};  ///< elements of each block, by rank
-    numbers begins{};  ///< where each block begins, in extents of the type; none: side by side
+    numbers begins{};  ///< beginning of each block, in extents of the type; none: side by side
 };
 
-/// A call with the arguments that MPI was given.
+/// A call with its MPI arguments.
 struct call {
     call_kind what = call_kind::barrier;
     MPI_Comm comm = MPI_COMM_NULL;

@@ -6,7 +6,7 @@
 
 namespace terrace::detail::pmpi {
 
-/// The calls that are intercepted. Every row of calls.def is one.
+/// The intercepted calls, one for each row of calls.def.
 enum class call_kind : std::uint8_t {
 #define TERRACE_PMPI_CALL(name, mpi, traits, parameters, arguments, call) name,
 #include "pmpi/calls.def"
@@ -36,10 +36,10 @@ constexpr bool has(call_kind k, unsigned trait) noexcept { return (of_call[stati
 constexpr bool reduces(call_kind k) noexcept { return traits::has(k, traits::reduces); }
 constexpr bool has_root(call_kind k) noexcept { return traits::has(k, traits::rooted); }
 
-/// True if MPI runs all calls.
+/// Returns true if MPI runs all calls of this kind.
 constexpr bool passes(call_kind k) noexcept { return traits::has(k, traits::passes); }
 
-/// False if ranks need not agree on how much is moved, or nothing is.
+/// Returns false if ranks need not agree on the number of bytes, or no bytes move.
 constexpr bool has_size(call_kind k) noexcept {
     return k != call_kind::barrier && k != call_kind::alltoallv && !passes(k);
 }

@@ -25,7 +25,7 @@ constexpr element_type integer() noexcept {
     return std::is_signed_v<Integer> ? with_sign[place] : without[place];
 }
 
-// Handles of Open MPI are addresses, which are known when the program runs. Types that this MPI lacks are null.
+// Handles of Open MPI are addresses that are only known at run time. Types that this MPI lacks are null.
 std::vector<known_type> make_known_types() {
     std::vector<known_type> all{
         {MPI_DOUBLE, element_type::float64},
@@ -54,7 +54,7 @@ std::vector<known_type> make_known_types() {
         {MPI_C_FLOAT_COMPLEX, element_type::complex64},
         {MPI_C_DOUBLE_COMPLEX, element_type::complex128},
     };
-    // Kinds of Fortran are as long as this MPI's compiler made them.
+    // The sizes of Fortran's kinds depend on the compiler of this MPI.
     struct by_kind {
         MPI_Datatype mpi;
         element_type four, eight;

@@ -9,19 +9,19 @@
 
 namespace terrace::detail::pmpi {
 
-/// Returns the element type of a predefined datatype of C or Fortran that Terrace reduces as MPI does; nothing for
-/// others: derived ones, pairs, long double, logical ones, bytes and characters. Equal on all ranks of a reduction.
+/// Returns the element type of a predefined datatype of C or Fortran that Terrace reduces as MPI does. Returns nothing
+/// for derived, pair, long double, logical, byte and character types. Equal on all ranks of a reduction.
 std::optional<element_type> element_of(MPI_Datatype type);
-/// Returns the operation of a predefined one; nothing for a user's, for MINLOC and MAXLOC, and for logical ones.
+/// Returns the operation of a predefined one; nothing for the user's own, MINLOC, MAXLOC, and logical ones.
 std::optional<reduce_op> operation_of(MPI_Op op) noexcept;
 
 /// Returns the bytes of data in one element. @param type not MPI_DATATYPE_NULL
 std::int64_t size_of_type(MPI_Datatype type) noexcept;
 
-/// Where the bytes of elements lie.
+/// Layout of elements in memory.
 struct type_layout {
     std::int64_t size = 0, extent = 0;  ///< [bytes]
-    bool dense = false;                 ///< predefined, and without gaps: memory is what a message would hold
+    bool dense = false;                 ///< predefined, and without gaps: memory has the bytes of a message
 };
 type_layout layout_of(MPI_Datatype type) noexcept;
 

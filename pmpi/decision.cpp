@@ -7,13 +7,13 @@ namespace terrace::detail::pmpi {
 
 namespace {
 
-// The side whose arguments say how much a rank of a rooted call moves; elsewhere what it receives.
+// Returns the side with the size of a call: send for non-roots of gather and the root of scatter, else receive.
 const side& telling_side(const call& c, bool is_root) noexcept {
     const bool sends = (c.what == call_kind::gather && !is_root) || (c.what == call_kind::scatter && is_root);
     return sends ? c.send : c.recv;
 }
 
-// Where MPI allows MPI_IN_PLACE.
+// Returns true if MPI_IN_PLACE is passed where MPI does not allow it.
 bool misplaced(const call& c, bool is_root) noexcept {
     const bool scatters = c.what == call_kind::scatter;
     if (c.recv.at == MPI_IN_PLACE && !(scatters && is_root)) return true;
@@ -21,7 +21,7 @@ bool misplaced(const call& c, bool is_root) noexcept {
     return scatters || c.what == call_kind::bcast || (has_root(c.what) && !is_root);
 }
 
-// Elements of all blocks; negative where a count is.
+// Returns the number of elements of all blocks; negative if a count is negative.
 std::int64_t elements_of(call_kind what, const side& s, int ranks) noexcept {
     if (s.counts) {
         std::int64_t all = 0;
@@ -43,7 +43,7 @@ bool wrong_side(const call& c, const side& s, int ranks) noexcept {
 
 call_facts facts_of(const call& c, const attached& on) noexcept {
     constexpr call_facts refused{.bytes = 0, .invalid = true};
-    if (c.what == call_kind::barrier || passes(c.what) || on.is_inter) return {};  // roots are other ones there
+    if (c.what == call_kind::barrier || passes(c.what) || on.is_inter) return {};  // roots of intercommunicators differ
     if (has_root(c.what) && (c.root < 0 || c.root >= on.size)) return refused;
     const bool is_root = has_root(c.what) && on.rank == c.root;
     if (misplaced(c, is_root) || (reduces(c.what) && c.op == MPI_OP_NULL)) return refused;
@@ -71,7 +71,7 @@ decision decide(const call& c, const call_facts& f, const attached& on, const tr
         if (!type || !is_defined(*op, *type)) return pass(passed::datatype);
     }
     if (on.tried && !on.by) return pass(passed::no_communicator);
-    // Ranks need not make a call that does not block at one time, so that it can wait for nobody: neither to make a
+    // Ranks may make a started call at different times, so it must not wait for other ranks: neither to make a
     // communicator, nor to compare times.
     if (starts) {
         if (!on.by || (is == mode::automatic && !tried.settled())) return pass(passed::not_tried);

@@ -24,7 +24,7 @@ double seconds_since(clock::time_point begin) noexcept {
     return std::chrono::duration<double>(clock::now() - begin).count();
 }
 
-// Adds a call to a row, with its time where the report has times.
+// Runs a call and counts it, with its time if there is a report.
 template <class Run>
 int counted(tally& in, Run run) {
     if (!current_settings().times()) {
@@ -56,7 +56,7 @@ int run_by_terrace(const call& c, attached& on, row& r) noexcept {
     }
 }
 
-// Ranks begin a call of a trial together: what they did before does not count.
+// Ranks begin a call of a trial together, so earlier delays do not count.
 int run_trial(const call& c, attached& on, row& r, runner by, const mpi_call& by_mpi) {
     if (by == runner::terrace && !make_communicator(on)) {
         r.tried.give_up();
@@ -98,7 +98,7 @@ int make_or_throw(const call& c, mpi_call by_mpi, form is, MPI_Request* request)
     return counted(r.by_mpi, by_mpi);
 }
 
-// Rows may outlive their communicators, as requests do.
+// Rows may outlive their communicators, since requests may.
 struct persistent_call {
     std::shared_ptr<row> counts;
     std::int64_t bytes;
@@ -106,7 +106,7 @@ struct persistent_call {
 struct persistent_calls {
     std::mutex lock;
     std::map<MPI_Request, persistent_call> all;
-    std::atomic<bool> any{false};  // there has been one: other programs' requests cost no lock
+    std::atomic<bool> any{false};  // false until the first persistent call: other requests need no lock
 };
 
 persistent_calls& persistent() {

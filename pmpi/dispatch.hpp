@@ -7,7 +7,7 @@
 
 namespace terrace::detail::pmpi {
 
-/// MPI's own function with the arguments that the program gave it.
+/// MPI's own function with the program's arguments.
 class mpi_call {
 public:
     template <class Function>
@@ -20,17 +20,17 @@ private:
     int (*run_)(const void*);
 };
 
-/// Makes or starts a call: by Terrace or by MPI. Returns MPI's code. @param request of a call that is started
+/// Runs or starts a call, by Terrace or by MPI. Returns MPI's code. @param request is set for a started call
 int make_call(const call& c, mpi_call by_mpi, form is = form::blocking, MPI_Request* request = nullptr) noexcept;
 
 /// Keeps the row of a persistent call, which MPI runs, until its request is freed.
 void keep_persistent(const call& c, MPI_Request request) noexcept;
 void forget_persistent(MPI_Request request) noexcept;
 
-/// Starts a persistent request, of a collective or not.
+/// Starts a persistent request, whether of a collective or not.
 int start_persistent(MPI_Request request, mpi_call by_mpi) noexcept;
 
-/// What an intercepted function does: calls of Terrace itself go to MPI.
+/// Implement intercepted functions. Calls that Terrace itself makes pass to MPI.
 template <class Function>
 int intercept(const call& c, const Function& by_mpi) noexcept {
     return depth > 0 ? by_mpi() : make_call(c, mpi_call(by_mpi));

@@ -31,7 +31,7 @@ struct error_codes {
 
 }  // namespace
 
-// A code has one text, that of its last error: an error leaves the communicator broken, so that there are few.
+// A code has one text, that of its last error. Errors are few, since each leaves its communicator broken.
 int report_error(MPI_Comm comm, const std::exception& e) noexcept {
     static std::mutex lock;
     int code = MPI_ERR_OTHER;
@@ -43,7 +43,7 @@ int report_error(MPI_Comm comm, const std::exception& e) noexcept {
         if (text.size() >= MPI_MAX_ERROR_STRING) text.resize(MPI_MAX_ERROR_STRING - 1);
         PMPI_Add_error_string(code, text.c_str());
     } catch (const std::exception&) {
-        // Without memory for a text the code alone is told.
+        // Without memory for a text, only the code is reported.
     }
     PMPI_Comm_call_errhandler(comm, code);
     return code;

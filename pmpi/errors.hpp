@@ -7,13 +7,13 @@
 
 namespace terrace::detail::pmpi {
 
-/// Hands an error of Terrace's to the error handler of a communicator, as MPI does with its own. The error has a class
-/// of its own, "Terrace", a code for each kind, and the text of the exception.
-/// @returns the code, where the handler returns
+/// Passes an error of Terrace to the error handler of a communicator, as MPI does with its own. The error has its own
+/// class, "Terrace", a code for each kind, and the text of the exception.
+/// @returns the code, if the handler returns
 int report_error(MPI_Comm comm, const std::exception& e) noexcept;
 
-/// Runs what may throw in a function that MPI calls, where no communicator's error handler is asked.
-/// @param what an error means, in the warning
+/// Runs an action in a function that MPI calls. If the action throws, writes a warning and calls no error handler.
+/// @param what effect of an error, for the warning
 template <class Action>
 void or_warn(const char* what, const Action& action) noexcept {
     try {

@@ -1,4 +1,4 @@
-// The functions of MPI that programs call instead of MPI's own.
+// The MPI functions that programs call instead of MPI's own.
 
 #include <dlfcn.h>
 
@@ -16,7 +16,7 @@ using namespace terrace::detail::pmpi;
 #    define TERRACE_PROFILED(function, ...)
 #endif
 
-// MPI's own function behind one of these.
+// Returns MPI's own function behind an intercepted one.
 #define TERRACE_BEHIND(function)                                    \
     [] {                                                            \
         static const auto found = behind(&function, "P" #function); \
@@ -25,7 +25,7 @@ using namespace terrace::detail::pmpi;
 
 namespace {
 
-// Stands for a function that this MPI does not have, as Open MPI 4 has no persistent collectives.
+// Replaces a function that this MPI lacks; Open MPI 4, for example, has no persistent collectives.
 template <class... Arguments>
 int missing(Arguments...) {
     return MPI_ERR_UNSUPPORTED_OPERATION;
@@ -39,7 +39,7 @@ auto behind(int (*)(Arguments...), const char* name) {
 
 }  // namespace
 
-// The function of a row that blocks, the one that starts the call, and the one that makes a persistent request of it.
+// Defines the functions of a row: the blocking call, the started call, and the one that makes a persistent request.
 #define TERRACE_FUNCTIONS(kind, blocks, by, starts, started_by, keeps, parameters, arguments, made)    \
     TERRACE_VISIBLE int blocks(parameters) {                                                           \
         return intercept({.what = call_kind::kind, made}, [&] { return by(arguments); });              \
@@ -86,7 +86,7 @@ TERRACE_VISIBLE int MPI_Start(MPI_Request* request) {
 }
 TERRACE_PROFILED(MPI_Start, MPI_Request* request)
 
-// One by one, as MPI allows, so that each has its time.
+// Starts requests one by one, as MPI allows, to measure the time of each.
 TERRACE_VISIBLE int MPI_Startall(int count, MPI_Request requests[]) {
     int code = MPI_SUCCESS;
     for (int i = 0; i < count && code == MPI_SUCCESS; ++i) code = MPI_Start(&requests[i]);

@@ -1,4 +1,4 @@
-// The report while the program runs: MPI_Pcontrol(2) and SIGUSR2 ask for it.
+// The report while the program runs, requested by MPI_Pcontrol(2) or SIGUSR2.
 
 #include <csignal>
 
@@ -24,7 +24,7 @@ constexpr int flush = 2;  // MPI: "profile buffers are flushed"
 
 void want_report(int) { report_is_wanted.store(true, std::memory_order_relaxed); }
 
-// Before the program's first call, which a signal would end otherwise.
+// Installs the handler before the program's first call, since the signal would otherwise end the program.
 struct signal_at_load {
     signal_at_load() {
         if (!named_report_file().empty()) answer_signal(SIGUSR2, want_report);

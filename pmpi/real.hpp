@@ -6,8 +6,8 @@
 
 namespace terrace::detail::pmpi {
 
-/// MPI's own functions behind those that are intercepted. Open MPI's Fortran library calls PMPI_*, so that these names
-/// are intercepted as well: the drop-in calls MPI's collectives through this table alone.
+/// MPI's own functions behind those that are intercepted. Open MPI's Fortran library calls PMPI_*, so these names are
+/// intercepted as well. The drop-in therefore calls MPI's collectives only through this table.
 struct real_calls {
 #define TERRACE_PMPI_CALL(name, mpi, traits, parameters, arguments, call) \
     decltype(&MPI_##mpi) name = nullptr;                                  \
@@ -18,8 +18,8 @@ struct real_calls {
 /// Set when the library is loaded.
 extern const real_calls real;
 
-/// True while this thread is in the drop-in: what Terrace itself calls of MPI is not intercepted.
-/// The model of thread-local storage suits libraries that are there from the start.
+/// Above 0 while this thread is in the drop-in: MPI calls that Terrace itself makes are not intercepted. The model of
+/// thread-local storage suits libraries that are loaded when the program starts.
 extern thread_local int depth __attribute__((tls_model("initial-exec")));
 
 class own_calls {

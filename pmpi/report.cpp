@@ -24,7 +24,7 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-// Rows of equal keys are one: those of communicators of the same ranks.
+// Rows with equal keys are merged: those of communicators of the same ranks.
 using row_key = std::tuple<std::string, call_kind, form, int>;
 
 struct merged_row {
@@ -32,7 +32,7 @@ struct merged_row {
     std::uint64_t bytes = 0;
     tally by_mpi, by_terrace;
     std::array<std::uint64_t, reasons> why{};
-    int tried = 0, chose_terrace = 0, trial_calls = 0;  // trials that are over; calls of all
+    int tried = 0, chose_terrace = 0, trial_calls = 0;  // finished trials, those that chose Terrace, calls of all
     trial::durations agreed;                            // of the last trial
     double spent = 0, saved = 0;
     std::string algorithm;
@@ -50,7 +50,7 @@ void add(tally& to, const tally& more) {
     to.seconds += more.seconds;
 }
 
-// A communicator's rank 0 speaks for it.
+// Only rank 0 of a communicator adds its rows.
 void merge(merged_rows& into, const attached& on) {
     if (on.rank != 0) return;
     on.rows.each([&](call_kind what, form is, int c, const row& r) {
@@ -75,7 +75,7 @@ void merge(merged_rows& into, const attached& on) {
 }
 
 json seconds(double value) {
-    return current_settings().times() ? json(std::round(value * 1e9) / 1e9) : json();  // to nanoseconds
+    return current_settings().times() ? json(std::round(value * 1e9) / 1e9) : json();  // rounded to nanoseconds
 }
 
 std::string text_of(const std::array<std::uint64_t, reasons>& why) {
@@ -85,7 +85,7 @@ std::string text_of(const std::array<std::uint64_t, reasons>& why) {
     return text;
 }
 
-// Flat, so that tables can show it.
+// Returns a row without nested values, for tables.
 json to_json(const row_key& key, const merged_row& r) {
     const auto& [label, what, is, c] = key;
     constexpr std::pair<const char*, const char*> around[forms] = {{"", ""}, {"i", ""}, {"", "_init"}};
@@ -115,7 +115,7 @@ json to_json(const row_key& key, const merged_row& r) {
             {"bytes", known(sized, r.bytes)}};
 }
 
-// Of all rows, for the head of the report.
+// Returns the sum over all rows, for the head of the report.
 template <class Number>
 Number sum_of(const json& rows, const char* key) {
     Number sum = 0;
@@ -136,7 +136,7 @@ json own_rows(bool& world_called) {
     return rows;
 }
 
-// On rank 0 those of all ranks.
+// Returns the rows of all ranks, on rank 0. Collective over MPI_COMM_WORLD.
 json gather(const json& own, int rank, int size) {
     const std::string text = own.dump();
     const int mine = static_cast<int>(text.size());

@@ -1,5 +1,5 @@
-// Calls that do not block, as generalized requests. Wherever MPI waits, also in MPI_Recv, it calls functions that it
-// was given: they move Terrace's calls along.
+// Started calls, as generalized requests. While MPI waits, also in MPI_Recv, it calls registered functions, which make
+// progress on Terrace's calls.
 
 #include "pmpi/requests.hpp"
 
@@ -26,12 +26,12 @@ Function find(const char* name) {
     return reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, name));
 }
 
-// How MPI is given a function, looked up since one library serves several versions. Null: not by this MPI.
+// MPI's functions to register a polling function, looked up since one library serves several versions. Null: missing.
 struct progress_registry {
-    // Of Open MPI's libopen-pal, which libmpi brings along: for good. MPI has no public way to be given a function: a
-    // generalized request is only completed from outside. Open MPI 4.1.4 and 5.0.11 have it; elsewhere calls pass.
+    // In Open MPI's libopen-pal, which libmpi loads; registers permanently. MPI has no public way to register:
+    // generalized requests are only completed from outside. Open MPI 4.1.4 and 5.0.11 have this; otherwise calls pass.
     int (*add)(int (*)()) = find<decltype(add)>("opal_progress_register");
-    // Of MPICH: until the function says that it is done, which MPI_Finalize waits for.
+    // In MPICH; registers until the function returns that it is done. MPI_Finalize waits for that.
     int (*start)(int (*)(void*), void*, int stream) = find<decltype(start)>("MPIX_Async_start");
 };
 const progress_registry& progress() {
@@ -39,16 +39,16 @@ const progress_registry& progress() {
     return found;
 }
 
-// A call in flight. Terrace starts calls of a communicator in the order of the program: one whose ranks must agree
-// first holds back those behind it.
+// A call in flight. Terrace begins the calls of a communicator in the program's order: a call on which ranks must agree
+// first holds back later calls.
 struct started_call {
     attached& on;
     row& counts;
     terrace_call made;
     enum { held_back, agreeing, running } is = held_back;
-    request of;  // the agreement, then the call
+    request of;  // request of the agreement, then of the call
     MPI_Request outside = MPI_REQUEST_NULL;
-    int* state = nullptr;  // of the MPI_Request, which frees it: the code that it is to return
+    int* state = nullptr;  // code that the MPI_Request returns; owned by the MPI_Request
     int code = MPI_SUCCESS;
 };
 
@@ -65,7 +65,7 @@ in_flight& all() {
 
 thread_local bool polling = false;
 
-// Starts a call that nothing before it in its communicator holds back.
+// Begins a call that no earlier call of its communicator holds back.
 void begin(started_call& c) {
     if (c.made.must_agree()) {
         if (c.is == started_call::held_back) c.of = c.made.agree(*c.on.by);
@@ -78,7 +78,7 @@ void begin(started_call& c) {
     keep_algorithm(c.on, c.counts);
 }
 
-// True if the call is complete. @param c nobody else is in its communicator   @param may_begin see begin()
+// Advances a call; true if complete. @param c no other thread may use its communicator   @param may_begin see begin()
 bool advance(started_call& c, bool may_begin) noexcept {
     try {
         if (c.is != started_call::running && may_begin) begin(c);
@@ -90,7 +90,7 @@ bool advance(started_call& c, bool may_begin) noexcept {
     return true;
 }
 
-// MPI's callbacks of a generalized request. Its state is the code of the call.
+// MPI's callbacks of a generalized request, whose state is the code of the call.
 int query(void* state, MPI_Status* status) {
     PMPI_Status_set_elements(status, MPI_BYTE, 0);
     PMPI_Status_set_cancelled(status, 0);
@@ -104,7 +104,7 @@ int free_state(void* state) {
 }
 int cancel(void*, int) { return MPI_SUCCESS; }
 
-// Moves all calls along whose communicators are free, and completes requests. Returns how many.
+// Makes progress on calls whose communicators are free, and completes requests. Returns the number of these.
 int poll_all() noexcept {
     in_flight& f = all();
     std::list<std::unique_ptr<started_call>> done;
@@ -116,7 +116,7 @@ int poll_all() noexcept {
             attached& on = (*here)->on;
             if (on.in_use.exchange(true, std::memory_order_acquire)) continue;
             const bool was_held_back = (*here)->is != started_call::running;
-            // Of a communicator those that are held back stand behind all others.
+            // Calls that are held back follow all other calls of their communicator.
             const bool is_first = was_held_back && std::none_of(f.calls.begin(), here, [&](const auto& before) {
                                       return &before->on == &on && before->is != started_call::running;
                                   });
@@ -157,7 +157,7 @@ int poll_for_mpich(void*) {
     return all().count > 0 && !is_polled_by_mpich.exchange(true) ? goes_on : is_done;
 }
 
-// Has MPI poll the calls in flight.
+// Makes MPI poll the calls in flight.
 void be_polled() {
     constexpr int no_stream = 0x3c000000;  // MPIX_STREAM_NULL
     if (progress().add != nullptr) {
@@ -183,14 +183,14 @@ bool can_start() noexcept {
     if (progress().add != nullptr) return true;
     int level = MPI_THREAD_SINGLE;
     PMPI_Query_thread(&level);
-    // MPICH 5.0.2 holds a lock there, which the functions of MPI that Terrace calls would take again.
+    // MPICH 5.0.2 holds a lock while it polls, which the MPI functions that Terrace calls would take again.
     return progress().start != nullptr && level != MPI_THREAD_MULTIPLE;
 }
 
 int start_by_terrace(const call& c, attached& on, row& r, MPI_Request* outside) noexcept {
     const own_calls inside;
     try {
-        std::list<std::unique_ptr<started_call>> alone;  // until it is known to have begun
+        std::list<std::unique_ptr<started_call>> alone;  // owns the call until it has begun
         alone.push_back(
             std::make_unique<started_call>(started_call{on, r, terrace_call(c, on), started_call::held_back, {}}));
         const auto& made = alone.back();

@@ -7,15 +7,15 @@
 
 namespace terrace::detail::pmpi {
 
-/// True if this MPI moves requests of others along wherever it waits: Open MPI, and MPICH from 4.3 on, but not by the
-/// standard ABI or where many threads call it.
+/// Returns true if this MPI makes progress on external requests while it waits: Open MPI, and MPICH from 4.3 on, except
+/// with the standard ABI or MPI_THREAD_MULTIPLE.
 bool can_start() noexcept;
 
-/// Starts a call as a request of MPI's. @param on has a communicator   @param r of such calls   @returns MPI's code
+/// Starts a call as a request of MPI. @param on has `by`   @param r row of such calls   @returns MPI's code
 int start_by_terrace(const call& c, attached& on, row& r, MPI_Request* request) noexcept;
 
-/// Wait for calls on a communicator: for their end, before it is freed; until Terrace has started them, before it is
-/// given another.
+/// Wait for started calls of a communicator: until all are complete, before it is freed; until Terrace has begun all,
+/// before its next call.
 void complete_started(attached& on);
 void start_held_back(attached& on);
 

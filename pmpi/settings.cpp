@@ -25,7 +25,7 @@ settings read() {
     const std::vector<std::string> unknown = check_drop_in_variables(environment);
     if (o.log && is_first_rank())
         for (const std::string& line : unknown) o.log(log_level::warn, line);
-    if (value_in(environment, "TERRACE_TIMEOUT").empty()) o.timeout = {};  // as MPI waits
+    if (value_in(environment, "TERRACE_TIMEOUT").empty()) o.timeout = {};  // no limit, as in MPI
     const auto modes_of = [&](std::string_view name) {
         return parse_modes(value_in(environment, name)).value_or(std::vector<sized_mode>());
     };

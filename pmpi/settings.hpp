@@ -13,7 +13,7 @@ namespace terrace::detail::pmpi {
 
 using mode = drop_in_mode;
 
-/// What TERRACE_PMPI* and the other TERRACE_* variables say.
+/// Settings by TERRACE_PMPI* and the other TERRACE_* variables.
 struct settings {
     std::array<std::vector<sized_mode>, call_kinds> modes{};  ///< by call, those of TERRACE_PMPI last
     std::string report_file;                                  ///< empty: none
@@ -25,8 +25,8 @@ struct settings {
 /// Returns the value of TERRACE_PMPI_REPORT, also before main().
 std::string named_report_file();
 
-/// Reads the environment when it is called first. Where that says something invalid, writes a line to standard error on
-/// one rank, and switches everything off.
+/// Reads the environment when first called. If a value is invalid, writes a line to standard error on one rank, and
+/// switches the drop-in off.
 const settings& current_settings();
 
 }  // namespace terrace::detail::pmpi

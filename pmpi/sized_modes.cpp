@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::array<std::string_view, 3> mode_names = {"auto", "on", "off"};
 
-// "4K-64K"; either end may be left out.
+// Parses "4K-64K"; either end may be missing. Returns false for invalid text.
 bool set_sizes(sized_mode& of, std::string_view text) {
     const std::size_t dash = text.find('-');
     if (dash == text.npos) return false;

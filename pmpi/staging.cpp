@@ -37,7 +37,7 @@ staged::staged(const void* at, MPI_Datatype type, std::vector<piece> pieces, MPI
     data_ = own_.get();
 }
 
-// MPI packs at most 2^31 - 1 bytes at a time.
+// Large pieces are divided, since MPI packs at most 2^31 - 1 bytes at a time.
 template <class Step>
 void staged::each_part(Step step) const {
     if (own_ == nullptr) return;

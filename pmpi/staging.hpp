@@ -13,13 +13,13 @@
 
 namespace terrace::detail::pmpi {
 
-/// Elements of a buffer that lie side by side, in units of the extent of their type.
+/// Consecutive elements of a buffer, each one extent of their type after the one before.
 struct piece {
     std::int64_t begin = 0;  ///< [bytes] from the buffer's address
     std::int64_t count = 0;  ///< elements
 };
 
-/// A datatype of one's own, equal to another, which the program may free meanwhile. Move-only; null when moved from.
+/// A copy of a datatype, since the program may free the original meanwhile. Move-only; null when moved from.
 class own_type {
 public:
     own_type() noexcept = default;
@@ -38,19 +38,19 @@ private:
     MPI_Datatype type_ = MPI_DATATYPE_NULL;
 };
 
-/// A buffer of MPI's as Terrace accepts one: dense bytes. Where the type is predefined and pieces lie side by side it
-/// is the caller's memory, else memory of its own, into which elements are packed and from which they are unpacked.
+/// An MPI buffer as Terrace accepts one: dense bytes. If the type is dense and pieces lie side by side, this is the
+/// caller's memory; else memory of its own, into which elements are packed and from which they are unpacked.
 class staged {
 public:
-    /// Makes an empty one, whose address is null.
+    /// Makes an empty buffer, whose address is null.
     staged() noexcept = default;
     /// @param apart true if the caller's memory must not be used
     staged(const void* at, MPI_Datatype type, std::vector<piece> pieces, MPI_Comm comm, bool apart = false);
 
     std::byte* data() const noexcept { return data_; }
-    /// Reads the caller's memory.
+    /// Packs the elements of the caller's memory, if this buffer has its own memory.
     void collect() const;
-    /// Writes to the caller's memory.
+    /// Unpacks elements into the caller's memory, if this buffer has its own memory.
     void deliver() const;
 
 private:
@@ -58,7 +58,7 @@ private:
     void each_part(Step step) const;
 
     std::byte *at_ = nullptr, *data_ = nullptr;
-    own_type type_;  // where elements are packed by MPI
+    own_type type_;  // set if MPI packs the elements
     MPI_Comm comm_ = MPI_COMM_NULL;
     type_layout layout_;
     std::vector<piece> pieces_;

@@ -12,7 +12,7 @@
 
 namespace terrace::detail::pmpi {
 
-/// Why a call was passed to MPI.
+/// Reasons for passing a call to MPI.
 enum class passed : std::uint8_t {
     not_at_all,
     switched_off,
@@ -32,10 +32,10 @@ inline constexpr std::string_view passed_names[] = {
     "datatype",   "invalid",      "mpi_is_faster", "no_communicator",   "not_tried",   "unsupported"};
 inline constexpr std::size_t reasons = std::size(passed_names);
 
-/// Calls that one of the two ran.
+/// Number and time of calls that MPI ran, or that Terrace ran.
 struct tally {
     std::uint64_t calls = 0;
-    double seconds = 0;  ///< 0 without a report
+    double seconds = 0;  ///< [s]; 0 without a report
 
     void add(double time) noexcept {
         ++calls;
@@ -43,7 +43,7 @@ struct tally {
     }
 };
 
-/// What is known of calls of one kind and size class on one communicator.
+/// Counts and the trial of calls of one kind and size class on one communicator.
 struct row : std::enable_shared_from_this<row> {
     explicit row(std::int64_t least_bytes) noexcept : tried(least_bytes) {}
 
@@ -51,7 +51,7 @@ struct row : std::enable_shared_from_this<row> {
     tally by_mpi, by_terrace;
     std::array<std::uint64_t, reasons> why{};  ///< calls that were passed to MPI, by `passed`
     trial tried;
-    std::string algorithm;  ///< that Terrace ran last
+    std::string algorithm;  ///< algorithm that Terrace ran last
 
     tally& by(runner r) noexcept { return r == runner::mpi ? by_mpi : by_terrace; }
 };
@@ -62,7 +62,7 @@ constexpr int class_of(std::int64_t bytes) noexcept {
 }
 constexpr std::int64_t least_of_class(int c) noexcept { return c == 0 ? 0 : std::int64_t{1} << (c - 1); }
 
-/// The rows of a communicator, made when they are used.
+/// The rows of a communicator, made at their first use.
 class statistics {
 public:
     row& at(call_kind what, form is, std::int64_t bytes) {

@@ -9,13 +9,13 @@ namespace terrace::detail::pmpi {
 
 namespace {
 
-constexpr element_type byte = element_type::uint8;  // as which data moves
+constexpr element_type byte = element_type::uint8;  // type of data that only moves
 
 std::int64_t extent_of(const side& s) noexcept { return layout_of(s.type).extent; }
 
 }  // namespace
 
-// Of a side that has a block for each rank.
+// Returns this rank's block of a side that has a block for each rank.
 staged terrace_call::own_block(const side& s) const {
     const std::int64_t first = s.begins ? s.begins[rank_] : s.count * rank_;
     return {s.at, s.type, {{first * extent_of(s), s.counts ? s.counts[rank_] : s.count}}, c_.comm};
@@ -34,8 +34,8 @@ std::vector<std::int64_t> terrace_call::counts_of(const side& s, std::int64_t el
     return all;
 }
 
-// MPI's results lie at the front of the buffer, and Terrace's in place where the block is: these go through memory of
-// their own.
+// In place, MPI's reduce_scatter puts the result at the front of the buffer, Terrace's at the rank's block. So the
+// result goes through memory of its own.
 terrace_call::terrace_call(const call& c, const attached& on)
     : c_(c),
       rank_(on.rank),

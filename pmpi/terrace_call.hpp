@@ -9,13 +9,13 @@
 
 namespace terrace::detail::pmpi {
 
-/// A call of MPI as Terrace runs it. Lives until the call is complete.
+/// An MPI call as Terrace runs it. Must live until the call is complete.
 class terrace_call {
 public:
-    /// Packs what is sent.
+    /// Packs the data to send.
     terrace_call(const call& c, const attached& on);
 
-    /// True if ranks must agree() before start(): on the longest block of an alltoallv.
+    /// Returns true if ranks must agree() before start(): on the longest block of an alltoallv.
     bool must_agree() const noexcept { return c_.what == call_kind::alltoallv; }
     /// Starts the agreement. Collective. @throws as the collectives of `by`
     request agree(communicator& by) {
@@ -23,7 +23,7 @@ public:
     }
     /// @throws as the collectives of `by`
     request start(communicator& by);
-    /// Unpacks what has come.
+    /// Unpacks the received data.
     void finish() const {
         if (delivers_) recv_.deliver();
     }

@@ -5,18 +5,18 @@
 
 namespace terrace::detail::pmpi {
 
-/// Who runs a call.
+/// The library that runs a call.
 enum class runner : std::uint8_t { mpi, terrace };
 
-/// Which of the two is faster for one call of one size class on one communicator. MPI runs the first calls, so that
-/// communicators with few calls get none of Terrace's; then Terrace runs as many. All ranks ask and are told the same.
+/// Finds out, alike on all ranks, whether MPI or Terrace is faster for one call of one size class on one communicator.
+/// MPI runs the first calls, so few calls need no communicator of Terrace; then Terrace runs as many.
 class trial {
 public:
-    /// @param bytes of the class: large calls are tried once
+    /// @param bytes least size of the class; large calls are tried once
     explicit trial(std::int64_t bytes) noexcept;
 
     bool settled() const noexcept { return settled_; }
-    /// Whom the next call is for; after the trial, whom all calls are for.
+    /// Returns the runner of the next call; after the trial, of all calls.
     runner next() const noexcept {
         if (settled_) return chosen_;
         return mpi_.size() < rule_.each ? runner::mpi : runner::terrace;
@@ -26,30 +26,30 @@ public:
         (by == runner::mpi ? mpi_ : terrace_).push_back(seconds);
         spent_ += seconds;
     }
-    /// True if ranks may now compare: agree on times() and settle() them.
+    /// Returns true if ranks may compare now: agree on times(), then call settle().
     bool may_settle() const noexcept { return mpi_.size() >= rule_.each && terrace_.size() >= rule_.each; }
     struct durations {
         double mpi = 0, terrace = 0;
     };
-    /// The median times of this rank, without the first calls, which set things up [s].
+    /// Returns this rank's median times [s], without the first calls, which include set-up; of two times the shorter.
     durations times() const;
-    /// Ends the trial, or goes on if another call may help Terrace. @param slowest times() of the slowest rank each
+    /// Ends the trial, or goes on if another call may favour Terrace. @param slowest maxima of times() over all ranks
     void settle(const durations& slowest) noexcept;
-    /// Ends it for MPI: Terrace cannot run here.
+    /// Ends the trial with MPI chosen, since Terrace cannot run here.
     void give_up() noexcept { settled_ = true; }
 
-    /// What ranks agreed on [s].
+    /// Returns the times that ranks agreed on [s].
     const durations& agreed() const noexcept { return agreed_; }
     runner chosen() const noexcept { return chosen_; }
     int calls() const noexcept { return static_cast<int>(mpi_.size() + terrace_.size()); }
-    /// The time of all calls of the trial on this rank [s].
+    /// Returns the time of all calls of the trial on this rank [s].
     double spent() const noexcept { return spent_; }
 
 private:
     struct rule {
-        std::size_t each;   // calls that both run
-        std::size_t extra;  // more that Terrace may run
-        double worth;  // Terrace must take less than this part of MPI's time: the fewer calls, the more times scatter
+        std::size_t each;   // number of calls that each of the two runs
+        std::size_t extra;  // further calls that Terrace may run
+        double worth;       // maximum of Terrace's time as a part of MPI's; lower for few calls, whose times vary more
     };
     rule rule_;
     std::vector<double> mpi_, terrace_;

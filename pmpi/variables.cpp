@@ -12,7 +12,7 @@ namespace {
 constexpr std::string_view of_all_calls = "TERRACE_PMPI", of_one_call = "TERRACE_PMPI_";
 constexpr std::string_view modes = "auto, on or off, each for some sizes: off:-64K,auto";
 
-// Texts, each with a 0 at its end.
+// Names of the variables, each with a null character at its end.
 constexpr auto names = [] {
     std::array<std::array<char, 48>, call_kinds> made{};
     for (std::size_t k = 0; k < call_kinds; ++k) {

@@ -13,7 +13,7 @@ namespace terrace::detail {
 
 namespace {
 
-// Requests of calls carry the engine's numbers; those of messages and of calls in the queue have a bit more.
+// Requests of calls carry the engine's call numbers. Those of messages and of queued calls have one more bit set.
 constexpr std::uint64_t message_bit = std::uint64_t{1} << 63, ticket_bit = call_admission::ticket_bit;
 
 void make(const callback& f, const std::exception_ptr& error, const options& o) {
@@ -22,7 +22,7 @@ void make(const callback& f, const std::exception_ptr& error, const options& o) 
 
 }  // namespace
 
-// A progress thread of the first rank of a node gets the last core, that of the second rank the core before it.
+// A node's first rank has its progress thread on the last core, its second rank on the core before that, and so on.
 void call_progress::start_thread() {
     const bool from_any = with_.o.threads == options::threading::any;
     if (!with_.o.progress_thread && !from_any) return;
@@ -33,7 +33,7 @@ void call_progress::start_thread() {
     };
     const auto step = [this, w = waiter()](driver::lock& held) mutable {
         bool moved = true;
-        error_in([&] {  // those who wait throw what the failure state holds
+        error_in([&] {  // waiting callers throw the error that the failure state holds
             moved = progress();
             if (!w.should_yield(moved, with_.net.spin_limit())) return;
             look_around();
@@ -51,9 +51,9 @@ void call_progress::start_thread() {
     }
 }
 
-// Nobody can wait any more for the calls of callbacks that are left.
+// Callbacks of calls that are not complete get an error: these calls can never complete.
 void call_progress::stop() {
-    if (driver_) driver_->stop();  // the thread uses driver_ until then
+    if (driver_) driver_->stop();  // the thread uses driver_ until it has ended
     const auto gone = std::make_exception_ptr(usage_error(destroyed_too_soon));
     for (const auto& [call, function] : std::exchange(callbacks_, {}))
         make(function, done(call) || with_.failure.is_broken() ? error_of(call) : gone, with_.o);
@@ -65,7 +65,7 @@ bool call_progress::done(std::uint64_t call) const noexcept {
     return with_.calls.queue().done(call & ~ticket_bit);
 }
 
-// What is left to say of a call that is done. @throws its own error, which breaks nothing
+// Releases the state of a call that is done. @throws the call's own error, which does not break the communicator
 void call_progress::conclude(std::uint64_t call) {
     if ((call & message_bit) != 0) {
         const std::string error = with_.control.messages.operations().take_error(call & ~message_bit);
@@ -100,7 +100,7 @@ void call_progress::wait(std::uint64_t call) {
     conclude(call);
 }
 
-// Only the time counts that somebody waits for a message.
+// The wait for a message counts towards the timeout only while a caller waits for the message.
 void call_progress::finish(driver::lock& held, std::uint64_t call) {
     const std::uint64_t message = (call & message_bit) != 0 ? call & ~message_bit : 0;
     with_.control.messages.operations().await(message);
@@ -120,7 +120,7 @@ void call_progress::then(std::uint64_t call, callback f) {
     call_back(held);
 }
 
-// Without the lock, since what is called may make calls.
+// Callbacks run without the lock, since they may make calls.
 void call_progress::call_back(driver::lock& held) {
     if (callbacks_.empty()) return;
     const auto waits = [&](const continuation& c) { return !with_.failure.is_broken() && !done(c.call); };
@@ -135,7 +135,7 @@ void call_progress::call_back(driver::lock& held) {
     if (locked) held = hold();
 }
 
-// Returns what there is to tell of a call that is done or has failed; null: it is complete.
+// Returns the error of a call that is done or has failed; null if the call succeeded.
 std::exception_ptr call_progress::error_of(std::uint64_t call) {
     return error_in([&] {
         if (!done(call)) with_.failure.rethrow();
@@ -143,7 +143,7 @@ std::exception_ptr call_progress::error_of(std::uint64_t call) {
     });
 }
 
-// Messages are looked for while some are in flight, so that collectives do not pay for them.
+// Messages are only polled while some are in flight, so they do not slow down collectives.
 bool call_progress::move_along() {
     const bool moved = with_.running.progress();
     with_.calls.queue().end_complete();
@@ -154,13 +154,13 @@ bool call_progress::move_along() {
 
 bool call_progress::progress() {
     const bool moved = step();
-    constexpr unsigned few = 8;  // passes: where ranks share cores, one takes milliseconds
+    constexpr unsigned few = 8;  // passes, since one takes milliseconds if ranks share cores
     if (++passes_ % few == 0) with_.reports.look_at_links(with_.running);
     with_.calls.queue().begin_waiting();
     return moved;
 }
 
-// A message that is complete at once, and is not copied, needs no progress, which asks the network.
+// Skips progress(), which polls the network, if the message is complete and no copies are waiting to leave.
 request call_progress::message_begun(std::uint64_t message) {
     if (!with_.control.messages.operations().done(message) || !with_.control.messages.sent()) {
         progress();
@@ -172,7 +172,7 @@ request call_progress::message_begun(std::uint64_t message) {
 void call_progress::deliver_copies() noexcept {
     if (with_.failure.is_broken()) return;
     try {
-        constexpr auto patience = std::chrono::seconds(1);  // with ranks that have gone, or receive nothing
+        constexpr auto patience = std::chrono::seconds(1);  // for ranks that have ended or do not receive
         const auto until = std::chrono::steady_clock::now() + patience;
         for (waiter w; !with_.control.messages.sent();) {
             with_.control.messages.drain();
@@ -182,7 +182,7 @@ void call_progress::deliver_copies() noexcept {
             if (with_.net.fault()) return;
         }
     } catch (...) {
-        // There is nobody to tell.
+        // No caller is left to get the error.
     }
 }
 

@@ -13,11 +13,11 @@
 
 namespace terrace::detail {
 
-/// Moves the calls and messages of a communicator along, for callers that wait and by its own thread, and says when
-/// they are complete.
+/// Makes progress on the calls and messages of a communicator, for waiting callers and in the communicator's own
+/// thread. Runs callbacks once their calls are complete.
 class call_progress final : public calls_in_flight {
 public:
-    /// What it moves along. All must outlive it.
+    /// The parts of the communicator, which must outlive this object.
     struct parts : wait_monitor::subject {
         endpoint& net;
         call_admission& calls;
@@ -27,14 +27,14 @@ public:
 
     explicit call_progress(const parts& with) : with_(with), monitor_(with, with.o) {}
 
-    /// Starts its thread, where options ask for one. Collective. @throws usage_error if there cannot be a thread
+    /// Starts the thread if options require one. Collective. @throws usage_error if no thread can start
     void start_thread();
-    /// Ends the thread, and makes the callbacks that are left. Nobody may use it afterwards.
+    /// Ends the thread and calls the remaining callbacks. No other thread may use this object afterwards.
     void stop();
-    /// Takes the communicator's one lock, which guards all that it consists of. Empty where one thread alone makes
-    /// calls and none drives them: options::threads and options::progress_thread.
+    /// Takes the communicator's only lock, which guards all its parts. Returns an empty lock if there is no driver: one
+    /// thread makes all calls, without a progress thread (options::threads, options::progress_thread).
     driver::lock hold() { return driver_ ? driver_->hold() : driver::lock{}; }
-    /// Says that there may be work that no caller waits for. The lock must be held.
+    /// Wakes the thread if there is work that no caller waits for. The lock must be held.
     void wake() {
         if (driver_) driver_->wake();
     }
@@ -42,16 +42,16 @@ public:
     bool test(std::uint64_t call) override;
     void wait(std::uint64_t call) override;
     void then(std::uint64_t call, callback f) override;
-    /// Returns the request of a message that has begun.
+    /// Returns the request of a message that has been started.
     request message_begun(std::uint64_t message);
-    /// Makes as much progress as a call that has been issued needs no other rank for: its caller may do something else
-    /// for a long time.
+    /// Progresses an issued call as far as it needs no other rank, since its caller may do something else for a long
+    /// time.
     void begun() {
         do step();
         while (with_.running.beginning());
         wake();
     }
-    /// Moves calls along until it is true. The caller holds the lock throughout, so that no other thread begins a call.
+    /// Makes progress until done() is true. The caller holds the lock throughout, so no other thread starts a call.
     template <class Done>
     void drive_until(Done done) {
         for (waiter w; !done();) {
@@ -59,15 +59,15 @@ public:
             if (w.should_yield(progress(), with_.net.spin_limit())) wait_a_moment();
         }
     }
-    /// Moves calls along, and begins none. Returns true if anything happened.
+    /// Makes progress on issued calls and on messages; issues no further calls. Returns true if anything happened.
     bool move_along();
-    /// What a rank does while calls are compared: wait_monitor::watch.
+    /// Does the checks of a waiting rank while calls are compared: wait_monitor::watch.
     void watch() { monitor_.watch(); }
-    /// True if nothing is in flight or waits.
+    /// Returns true if no call or message is in flight or waits.
     bool is_quiet() const noexcept {
         return with_.running.idle() && with_.control.messages.operations().empty() && with_.calls.queue().none_waits();
     }
-    /// Lets copied messages leave that are part of sends that are complete. Others' need not wait for this rank.
+    /// Sends copies that complete sends have left, and receives copies from peers, so their senders need not wait.
     void deliver_copies() noexcept;
 
 private:
@@ -81,7 +81,7 @@ private:
     void call_back(driver::lock& held);
     std::exception_ptr error_of(std::uint64_t call);
     bool progress();
-    // Does everything but beginning calls.
+    // Makes progress and checks for a fault of the network; issues no further calls.
     bool step() {
         const bool moved = move_along();
         if (with_.net.fault()) with_.failure.latch([&] { check_fault(with_.net); });

@@ -6,7 +6,7 @@
 
 namespace terrace::detail {
 
-// Other rules than the plan's run where bits are fixed, and other bytes cross the links where they are rounded.
+// A profile must show the plan's own rules and bytes. Reproducible calls run other rules; rounding changes the bytes.
 void call_reports::begin(control_plane& control, int plan_rank) {
     if (!options_.profile_directory.empty() && plan_rank == 0 && !options_.reproducible && !options_.rounds_on_wire)
         times_ = std::make_unique<call_times>();

@@ -13,38 +13,38 @@
 
 namespace terrace::detail {
 
-/// What is said of a communicator's calls: statistics, metrics, profiles and traces, as its options ask for them.
+/// The reports of a communicator's calls that its options request: statistics, metrics, profiles and traces.
 class call_reports {
 public:
-    /// All must outlive this.
+    /// All arguments must outlive this object.
     call_reports(const plan_data& p, const options& o, const rank_numbers& ranks)
         : plan_(p), options_(o), ranks_(ranks), events_(!o.trace_file.empty(), ranks.own) {}
 
-    /// Begins to note what calls took, and to watch links, where that is asked for. @param control must outlive this
-    /// @param plan_rank of this process
+    /// Starts to record times of calls and to watch links, if requested. @param control must outlive this object
+    /// @param plan_rank rank of this process in the plan
     void begin(control_plane& control, int plan_rank);
-    /// Sends and reads what ranks tell one another of links.
+    /// Sends and receives reports about links, and judges links after each window.
     void look_at_links(engine& calls) {
         if (links_ && links_->has_new_window()) links_->judge(counted(calls));
     }
-    /// Collective.
+    /// Ends the watch of links. Collective.
     void end_links() {
         if (links_) links_->end();
     }
     recorder& events() noexcept { return events_; }
-    /// Returns what notes how long calls took; null where nobody asks.
+    /// Returns the recorder of call times; null if no times are recorded.
     call_times* times() noexcept { return times_.get(); }
 
     statistics counted(engine& calls) const { return count(calls, ranks_.callers); }
-    /// Returns the same with ranks of the whole job, and what tells this rank from others.
+    /// Returns the same with rank numbers of the whole job, and the names of communicator, host and plan.
     rank_statistics counted_in_job(engine& calls) const;
     void write_statistics(engine& calls) const {
         if (!options_.statistics_directory.empty())
             detail::write_statistics(options_.statistics_directory, counted_in_job(calls));
     }
-    /// @param ends the communicator ends
+    /// @param ends true: the communicator ends
     void write_metrics(engine& calls, bool ends) const;
-    /// Writes all files of a communicator that ends. @param failed its calls say nothing for a profile
+    /// Writes all files when the communicator ends. @param failed true: calls have failed, so no profile is written
     void write_last(engine& calls, bool failed) const;
 
 private:

@@ -21,7 +21,7 @@ namespace terrace::detail {
 
 namespace {
 
-// By the limit, which all ranks pass alike.
+// Returns the plan with wire types limited by options::wire_error, which is the same on all ranks.
 plan rounding_plan(const plan& p, const options& o) {
     if (!(o.wire_error >= 0))
         throw usage_error(fmt::format("options::wire_error is {}; pass 0 for no limit, or more", o.wire_error));
@@ -60,8 +60,8 @@ std::unique_ptr<endpoint> equip(connection by, const plan_data& p, const options
     return made;
 }
 
-// Describes a communicator in one line: version, plan, shape, transports, allreduce by size, and how many rules the
-// other collectives have.
+// Describes a communicator in one line: version, plan, shape, transports, allreduce by size, and the number of rules of
+// each other collective.
 std::string log_line(const plan_data& plan, std::string_view transports) {
     std::string line = fmt::format("terrace {}: plan {} \"{}\", {} ranks ({}), transport {}", version(), plan.id,
                                    plan.name, plan.machine.ranks(), shape_text(plan.machine.shape), transports);
@@ -74,7 +74,7 @@ std::string log_line(const plan_data& plan, std::string_view transports) {
         const char* separator = " ";
         for (std::size_t i = 0; i < rules.size(); ++i) {
             const rule& r = rules[i];
-            if (i + 1 < rules.size() && rules[i + 1].stages == r.stages) continue;  // they differ in lanes and chunks
+            if (i + 1 < rules.size() && rules[i + 1].stages == r.stages) continue;  // only lanes or chunk differ
             const std::string bound = r.up_to != rule::no_bound ? "up to " + format_bytes(r.up_to)
                                       : *separator == ' '       ? "of any size"
                                                                 : "above";
@@ -87,7 +87,7 @@ std::string log_line(const plan_data& plan, std::string_view transports) {
 
 }  // namespace
 
-// Algorithms that are unknown are refused here, not at the first message of a size that requires them.
+// Unknown algorithms are rejected here, not at the first call of a size that requires them.
 communicator_core::communicator_core(planned_ranks with, options o, std::optional<device_setting> device)
     : plan_(rounding_plan(with.by, o)),
       options_(std::move(o)),
@@ -111,7 +111,7 @@ communicator_core::communicator_core(planned_ranks with, options o, std::optiona
         .requests = [this](std::uint64_t call) { return request_access::make(*progress_, call); },
         .wake = [this] { progress_->wake(); },
         .empty_queue = [this] { progress_->drive_until([&] { return calls_->queue().none_waits(); }); }});
-    // Calls on the device are ended first, before the caller frees the memory that they work on.
+    // Calls on the device are ended at once, before the caller frees the memory that they use.
     failure_.at_failure = [this] {
         if (calls_->device()) calls_->device()->abandon();
     };
@@ -119,13 +119,13 @@ communicator_core::communicator_core(planned_ranks with, options o, std::optiona
         {*control_, *running_, calls_->groups(), reports_, ranks_}, *net_, *calls_, failure_, options_});
     if (device) calls_->use_device(*device, most_lanes(data_of(plan_)));
     on_all_ranks(ranks_.callers, net_->ranks(), [&] {
-        progress_->start_thread();  // first: all ranks tell each other where they are
+        progress_->start_thread();  // first: collective, since ranks exchange the names of their nodes
         if (!options_.trace_file.empty() && ranks_.own == 0) begin_trace(options_.trace_file);
     });
     if (options_.log && ranks_.own == 0) options_.log(log_level::info, log_line(data_of(plan_), transports()));
 }
 
-// After a failure, or where a request was dropped, the network may still read and write the memory of calls.
+// After a failure, or if calls are still in flight, the network may still read and write their memory.
 communicator_core::~communicator_core() {
     progress_->stop();
     calls_->drop_device();
@@ -141,7 +141,7 @@ communicator_core::~communicator_core() {
     or_warn(options_, "", [&] { reports_.write_last(*running_, failure_.is_broken()); });
 }
 
-// Other ranks may wait for these calls.
+// Calls in flight are completed, since other ranks may wait for them.
 void communicator_core::end_calls_for(const std::string& what) {
     calls_->expect_unbroken(what);
     progress_->drive_until([&] { return calls_->queue().none_waits(); });

@@ -21,12 +21,12 @@ namespace terrace::detail {
 
 struct planned_ranks;
 
-/// The implementation of a communicator: owns what it consists of, and starts its calls.
+/// The implementation of a communicator: owns its parts and starts its calls.
 class [[gnu::visibility("hidden")]] communicator_core final {
 public:
-    /// @param with the same plan on all ranks, which its maker has made sure of
+    /// @param with its plan is the same on all ranks, which the caller ensures
     /// @param device the device for device buffers, if there is one
-    /// @throws plan_error; with a device transport_error and timeout_error as well
+    /// @throws plan_error, usage_error, transport_error, timeout_error
     communicator_core(planned_ranks with, options o, std::optional<device_setting> device = {});
     ~communicator_core();
 
@@ -43,11 +43,11 @@ public:
         calls_->expect_unbroken(name_of(b));
         return calls_->start(b);
     }
-    /// Starts a message. @param rank, source in the caller's numbering
+    /// Starts a send or a receive. @param rank, source in the caller's rank numbering
     request send(const void* from, std::int64_t count, element_type type, int rank, int tag);
     request recv(void* to, std::int64_t count, element_type type, int source, int tag, received* result);
-    /// Collects the host's calls that this thread starts until the matching group_end(), which starts them.
-    /// @param number in the order of which groups begin
+    /// Collects this thread's calls of host buffers until the matching group_end(), which starts them.
+    /// @param number groups with numbers begin in the order of their numbers
     void group_start(std::optional<std::uint64_t> number = {}) {
         const auto held = hold();
         calls_->expect_unbroken("group_start");
@@ -63,19 +63,19 @@ public:
         const auto held = hold();
         calls_->expect_no_group(call);
     }
-    /// Completes all calls before a collective operation that does not move calls along. The caller holds the lock.
+    /// Completes all calls before a collective operation that makes no progress on calls. The caller holds the lock.
     void end_calls_for(const std::string& what);
-    /// Ends its calls on this rank, and breaks it, so that destroying it waits for nobody. Any thread, without the
-    /// lock.
-    /// @param why what calls throw; a literal
+    /// Ends all calls of this rank and breaks the communicator, so its destructor waits for no rank. Any thread may
+    /// call this, without the lock.
+    /// @param why text of the errors that calls then throw; a literal
     void abort(const char* why) noexcept {
-        failure_.give_up(why);  // without the lock: a thread that waits for a call may hold it, and sees the mark
+        failure_.give_up(why);  // without the lock: a waiting thread may hold it, and then finds the failure
         if (calls_->device()) calls_->device()->abandon();
     }
     void set_timeout(std::chrono::duration<double> timeout);
     std::string transports() const;
 
-    /// Takes the one lock, which guards all that it consists of.
+    /// Takes the communicator's only lock, which guards all its parts.
     driver::lock hold() { return progress_->hold(); }
     const plan& planned() const noexcept { return plan_; }
     const options& settings() const noexcept { return options_; }
@@ -94,7 +94,7 @@ private:
     options options_;
     rank_numbers ranks_;
     failure_state failure_;
-    std::unique_ptr<call_admission> calls_;  // before net_, which may have messages of its programs in flight
+    std::unique_ptr<call_admission> calls_;  // destroyed after net_, which may have messages of its programs in flight
     std::unique_ptr<endpoint> net_;
     call_reports reports_;
     std::unique_ptr<engine> running_;
@@ -102,7 +102,7 @@ private:
     std::unique_ptr<call_progress> progress_;
 };
 
-/// Lets Terrace's own parts make communicators and look into them.
+/// Lets other parts of Terrace make communicators and access their implementation.
 struct communicator_access {
     static communicator make(std::unique_ptr<communicator_core> core) noexcept { return communicator(std::move(core)); }
     static communicator_core& core(communicator& comm) noexcept { return *comm.core_; }
@@ -117,10 +117,10 @@ communicator make_communicator(Arguments&&... arguments) {
 /// Returns the implementation of a communicator.
 inline communicator_core& core_of(communicator& comm) noexcept { return communicator_access::core(comm); }
 
-/// Lets device buffers be on a device: nccl::use_device. @param gpu null: of the module
+/// Implements nccl::use_device: calls then accept buffers on a device. @param gpu null: that of the module
 void use_device(communicator_core& on, int number, const gpu_runtime* gpu = nullptr);
 
-/// Enqueues a call of device buffers behind the work in `stream`, and returns.
+/// Enqueues a call of device buffers behind the work in `stream`, and returns at once.
 void enqueue(communicator_core& on, const full_call& c, CUstream_st* stream);
 
 }  // namespace terrace::detail

@@ -10,7 +10,7 @@ driver::driver(std::optional<int> core, work w)
     : core_(core), work_(std::move(w)), thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
 driver::lock driver::hold() {
-    constexpr int tries = 16;  // before a thread sleeps until it gets the lock: a step takes less than that as a rule
+    constexpr int tries = 16;  // before the thread sleeps; a step usually takes less time than these
     lock held(one_lock_, std::defer_lock);
     if (wanted_ == 0 && held.try_lock()) return held;
     ++wanted_;
@@ -45,7 +45,7 @@ void driver::run(const std::stop_token& stop) {
             return true;
         });
         held.unlock();
-        // A lock is not fair: who has just let it go would have it again.
+        // A mutex is not fair: the thread that has just released it would usually get it again.
         do {
             if (!moved || wanted_ > 0) sched_yield();
         } while (wanted_ > 0);

@@ -11,26 +11,26 @@
 
 namespace terrace::detail {
 
-/// Lets one thread at a time into a communicator, and has a thread of its own that moves calls along where callers do
-/// not.
+/// Admits one thread at a time to a communicator. Has a thread of its own, which makes progress on calls while callers
+/// do not.
 ///
-/// Who uses the communicator holds the lock meanwhile. A caller that is alone moves calls along while it waits. Where
-/// another one wants to get in, the thread takes over: both then sleep until their calls are complete. It stops when
-/// nobody sleeps any more, and the next caller is alone again.
+/// A thread that uses the communicator holds the lock. A single caller makes progress while it waits. If another thread
+/// waits for the lock, the driver's thread takes over, and both callers sleep until their calls are complete. The
+/// driver's thread pauses when no caller sleeps, and the next caller makes progress itself again.
 class driver {
 public:
     using lock = std::unique_lock<std::mutex>;
 
-    /// What the thread does, with the lock held.
+    /// The work of the thread, done with the lock held.
     struct work {
-        std::function<bool()> there;      ///< true if there is work though nobody sleeps
-        std::function<bool(lock&)> step;  ///< does some of it, and may let go of the lock; false if nothing moved
+        std::function<bool()> there;      ///< returns true if there is work although no caller sleeps
+        std::function<bool(lock&)> step;  ///< does part of the work, may release the lock; false: nothing moved
     };
 
-    /// @param core to run on (bind_thread_to_core_from_end): the thread then does all that there is. Without, it
-    /// takes over under contention alone.   @throws std::system_error if there cannot be a thread
+    /// @param core core for the thread (bind_thread_to_core_from_end), which then does all work. Without one, the
+    /// thread works only under contention or for `there`.   @throws std::system_error if no thread can start
     driver(std::optional<int> core, work w);
-    /// Ends the thread. Others may use the driver until this returns.
+    /// Stops the thread and waits for its end. Other threads may use the driver until this returns.
     void stop() {
         thread_.request_stop();
         thread_.join();
@@ -38,12 +38,12 @@ public:
 
     /// Waits for the lock.
     lock hold();
-    /// Says that there may be work though nobody sleeps. The lock must be held.
+    /// Wakes the thread if there is work for it. The lock must be held.
     void wake() {
         if (!drives_ && is_needed()) there_.notify_one();
     }
-    /// Sleeps until `holds`, if the thread moves calls along, or another one wants the lock. Else returns false at
-    /// once: the caller moves calls along. @param holds asked by the thread, with the lock held
+    /// Sleeps until holds() is true, and returns true, if the thread makes progress or another one waits for the lock.
+    /// Else returns false at once: the caller must make progress. @param holds called by the thread, with the lock held
     bool sleep_until(lock& held, const std::function<bool()>& holds);
 
 private:
@@ -58,12 +58,12 @@ private:
     const std::optional<int> core_;
     work work_;
     std::mutex one_lock_;         // the communicator's one lock; README.md has the order of all locks
-    std::atomic<int> wanted_{0};  // threads that wait for the lock
+    std::atomic<int> wanted_{0};  // number of threads that wait for the lock
     std::condition_variable_any there_;
     std::vector<sleeper*> sleepers_;
     std::thread::id self_;
-    bool drives_ = false;  // the thread moves calls along
-    std::jthread thread_;  // last: it uses the others
+    bool drives_ = false;  // true while the thread makes progress on calls
+    std::jthread thread_;  // last, since it uses the other members
 };
 
 }  // namespace terrace::detail

@@ -20,11 +20,11 @@ namespace terrace::detail {
 namespace {
 
 constexpr std::string_view prefix = "TERRACE_";
-constexpr std::string_view of_the_drop_in = "TERRACE_PMPI";  // which looks at these itself: pmpi/variables.hpp
+constexpr std::string_view of_the_drop_in = "TERRACE_PMPI";  // the drop-in reads these: pmpi/variables.hpp
 
 void write_line(std::string_view level, std::string_view line) {
     const std::string text = fmt::format("terrace: {}: {}\n", level, line);
-    std::fwrite(text.data(), 1, text.size(), stderr);  // in one write: ranks may share the terminal
+    std::fwrite(text.data(), 1, text.size(), stderr);  // one write, since ranks may share the terminal
 }
 
 constexpr std::array<std::string_view, 3> level_names{"warn", "info", "debug"};
@@ -32,7 +32,7 @@ constexpr std::array<std::string_view, 3> adapt_names{"off", "name", "on"};
 constexpr std::array<std::string_view, 3> check_names{"off", "first", "every"};
 constexpr std::array<std::string_view, 2> placement_names{"by-node", "anywhere"};
 
-// Reads a whole number, or one of floats, from `least` to `most`.
+// Reads an integer or floating-point number from `least` to `most`. Returns false if the text is none.
 template <class Number>
 bool read_number(std::string_view value, Number& to, Number least, Number most = std::numeric_limits<Number>::max()) {
     const std::optional<Number> number = as_number<Number>(value);
@@ -193,8 +193,8 @@ plan load_plan(const options& o) {
     return plan::load(o.plan_file);
 }
 
-// Launchers may run inside one another. Open MPI and Slurm: MPI's own knows better how many ranks there are. Open MPI
-// and MPICH: a program of Open MPI that MPICH has started says of itself that it is rank 0 of 1.
+// Launchers may be nested. If Slurm starts an MPI launcher, MPI's variables have the right number of ranks. If MPICH's
+// launcher starts a program of Open MPI, Open MPI's variables give rank 0 of 1, so the larger job is right.
 launch launch_of(std::span<const std::string> environment) noexcept {
     const auto number = [&](std::string_view name) {
         return leading_number<int>(value_in(environment, name)).value_or(0);
@@ -223,7 +223,7 @@ options options::from_environment() {
     std::vector<std::string> warnings;
     const std::vector<std::string> environment = process_environment();
     options o = options_from(environment, warnings);
-    // All ranks of a job share their variables: one of them says what is wrong.
+    // All ranks of a job have the same variables, so only one rank logs the warnings.
     if (!is_first_rank(environment)) return o;
     o.launched_processes = launch_of(environment).processes;
     for (const std::string& warning : warnings)

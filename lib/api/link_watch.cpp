@@ -14,9 +14,9 @@ namespace terrace::detail {
 
 namespace {
 
-constexpr std::chrono::seconds until_begin(1);  // shorter lives are not worth it
-constexpr std::chrono::seconds patience(1);     // with ranks that end
-constexpr std::uint32_t windows_of_both = 4;    // messages of both plans are under way for a while
+constexpr std::chrono::seconds until_begin(1);  // communicators with shorter lives are not watched
+constexpr std::chrono::seconds patience(1);     // for reports of ranks that end
+constexpr std::uint32_t windows_of_both = 4;    // windows that may have messages of both plans
 constexpr std::size_t kept_windows = 240;       // a minute
 
 std::string clock_text(std::chrono::duration<double> ago) {
@@ -54,7 +54,7 @@ bool link_watch::has_new_window() {
 }
 
 void link_watch::begin() {
-    const int first = rows_.link(plan_.machine.node_levels(), 0, false);  // links in nodes are not watched
+    const int first = rows_.link(plan_.machine.node_levels(), 0, false);  // links inside nodes are not watched
     const auto path = [this, first](int from, int to) {
         std::vector<int> links;
         rows_.for_each_link(from, to, [&](int link, int, bool) {
@@ -118,7 +118,7 @@ std::string link_watch::cost(const slow_links::finding& f) const {
                        format_duration((from->seconds - first.seconds) / (from->calls - first.calls)));
 }
 
-// Ranks that have failed say nothing.
+// Failed ranks send nothing, so the wait is limited.
 void link_watch::end() {
     control_.plan_change.end(control_.link_report.is_open());
     control_.link_report.end();

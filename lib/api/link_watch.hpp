@@ -18,21 +18,21 @@
 
 namespace terrace::detail {
 
-/// Says which links carry less than before, and what that costs: on rank 0 of the plan, which all ranks tell when
-/// messages began and were complete.
+/// Logs which links have become slower, and the cost for calls. Works on rank 0 of the plan, to which all ranks report
+/// when their messages began and were complete.
 class link_watch {
 public:
-    /// All must outlive this. @param rank of the plan
+    /// All references must outlive this object. @param rank rank of this process in the plan
     link_watch(control_plane& control, recorder& events, const plan_data& p, const options& o,
                const rank_numbers& ranks, int rank);
 
-    /// Call this again and again while a rank waits. Returns true if there is something to judge.
+    /// Exchanges reports; call it repeatedly while a rank waits. Returns true if there is a window to judge.
     bool has_new_window();
-    /// Judges links. @param s what calls took so far on this rank
+    /// Judges links and logs changes. @param s statistics of the calls on this rank so far
     void judge(const statistics& s);
-    /// Returns when and why calls changed to another plan so far.
+    /// Returns the changes to another plan so far, with their reasons.
     std::vector<changed_plan> changes() const { return follower_ ? follower_->done() : std::vector<changed_plan>{}; }
-    /// Ends the messages between ranks about this: waits a moment for them. Collective.
+    /// Ends the reports between ranks; waits a moment for those in flight. Collective.
     void end();
 
 private:
@@ -52,14 +52,14 @@ private:
     const options& options_;
     const rank_numbers& ranks_;
     struct {
-        bool judges = false;  // links, which are watched
+        bool judges = false;  // this rank judges links
         clock::time_point since = clock::now();
         std::uint32_t window = 0, forgets_until = 0;
     } own_;
     link_rows rows_;
     std::unique_ptr<slow_links> links_;
     std::deque<calls_so_far> calls_;
-    std::unique_ptr<plan_follower> follower_;  // where the plan follows
+    std::unique_ptr<plan_follower> follower_;  // null: the plan does not change
 };
 
 }  // namespace terrace::detail

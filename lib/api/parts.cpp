@@ -17,7 +17,7 @@ namespace terrace::detail {
 
 namespace {
 
-// Completes all calls, and lets exchanges of these ranks end where one fails, as long as the result exists.
+// Completes all calls. While the result exists, exchanges of these ranks end with an error if a rank fails.
 std::shared_ptr<const wait_hook> begin_exchange(communicator_core& from, const std::string& what) {
     from.end_calls_for(what);
     const auto begin = std::chrono::steady_clock::now();
@@ -32,8 +32,8 @@ std::shared_ptr<const wait_hook> begin_exchange(communicator_core& from, const s
     return look;
 }
 
-// @param members by rank of the plan, as in `ranks`   @param new_rank of this process, for callers
-// @param watched returns who watches a connection of them
+// Makes a communicator of some ranks. @param members ranks of the plan, in the order of `ranks`   @param new_rank the
+// callers' number of this process   @param watched returns the watch for a connection of these ranks
 template <class Watch>
 std::unique_ptr<communicator_core> made_of(communicator_core& from, const std::vector<int>& members, team ranks,
                                            int new_rank, Watch watched) {
@@ -45,7 +45,7 @@ std::unique_ptr<communicator_core> made_of(communicator_core& from, const std::v
                                                from.calls().device_in_use());
 }
 
-// @param what the caller calls   @param color_of asks for the color once calls are complete; may be collective
+// @param what the user's call   @param color_of returns the color once calls are complete; may be collective
 template <class Color>
 std::unique_ptr<communicator_core> part_of(communicator_core& from, const char* what, int key, Color color_of) {
     from.expect_no_group(what);
@@ -62,7 +62,7 @@ std::unique_ptr<communicator_core> part_of(communicator_core& from, const char* 
     std::optional<team> part = from.net().ranks().split(color, 0);
     if (!part) return nullptr;
     std::vector<int> members;
-    int new_rank = 0;  // members that the caller's numbering puts before this rank
+    int new_rank = 0;  // number of members that come before this rank
     for (std::size_t r = 0; r < all.size(); ++r) {
         if (all[r].color != color) continue;
         members.push_back(static_cast<int>(r));
@@ -71,7 +71,7 @@ std::unique_ptr<communicator_core> part_of(communicator_core& from, const char* 
     return made_of(from, members, std::move(*part), new_rank, [&](connection&) { return from.net().base().watch; });
 }
 
-// A rank has failed while survivors create a communicator.
+// Thrown if a rank fails while ranks create a communicator.
 struct interrupted {};
 
 void agree_on_survivors(communicator_core& from) {
@@ -93,7 +93,7 @@ void agree_on_survivors(communicator_core& from) {
     }
 }
 
-// More than half of the ranks, or half of them with the lowest: at most one part of a job that is cut in two.
+// Requires more than half of the ranks, or half with rank 0 of the plan. So only one part of a divided job can go on.
 void expect_majority(communicator_core& from) {
     const failed_ranks& failed = from.control().membership.verdict();
     const int size = from.net().size(), left = size - static_cast<int>(failed.size());
@@ -109,7 +109,7 @@ void expect_majority(communicator_core& from) {
 std::unique_ptr<communicator_core> of_survivors(communicator_core& from) {
     failure_watch& failures = from.control().membership;
     std::vector<int> members;
-    int new_rank = 0;  // survivors that the caller's numbering puts before this rank
+    int new_rank = 0;  // number of survivors before this rank in the caller's numbering
     std::string name = "without";
     for (int r = 0; r < from.net().size(); ++r) {
         if (failures.verdict().contains(r)) {
@@ -160,8 +160,8 @@ std::unique_ptr<communicator_core> split_by_node(communicator_core& from, int ke
     return part_of(from, "split_by_node", key, [&] { return all.nodes()[at(all.rank())]; });
 }
 
-// If one more fails while survivors create a communicator, that one is given up, on all of them, and they begin anew. A
-// rank that has its communicator waits until all have theirs.
+// If another rank fails while survivors create a communicator, all survivors give the new communicator up and begin
+// again. A rank that has its new communicator waits until all have theirs.
 std::unique_ptr<communicator_core> shrink(communicator_core& from) {
     const auto held = from.hold();
     failure_watch& failures = from.control().membership;
@@ -188,7 +188,7 @@ std::unique_ptr<communicator_core> shrink(communicator_core& from) {
     }
 }
 
-// Ranks that have seen a failure outside of this may be in shrink() already: those agree once, and so do the ones here.
+// Ranks that have detected a failure elsewhere may be in shrink() already. They agree once there, as all ranks do here.
 bool all_make(communicator_core& from, const std::function<void(const std::function<void()>& look)>& make) {
     failure_watch& failures = from.control().membership;
     std::int32_t made = 1;

@@ -18,10 +18,10 @@ namespace terrace::detail {
 
 namespace {
 
-constexpr int step = 5;                           // percent: links that are about as slow have one plan
+constexpr int step = 5;                           // [%] rates are rounded to this, so similar rates share a plan
 constexpr std::chrono::minutes longest_wait(10);  // between trials
 
-// The same rules with no more lanes than the communicator has. Nothing where it cannot run them.
+// Returns the plan with at most as many lanes as the communicator has; nothing if the communicator cannot run it.
 std::optional<plan_data> fitted(plan_data made, const plan_data& first, int lanes) {
     const int slots = lane_slots(first);
     if (mpi_groups(made) != mpi_groups(first)) return {};
@@ -36,12 +36,12 @@ std::optional<plan_data> fitted(plan_data made, const plan_data& first, int lane
 
 }  // namespace
 
-// Shares are unequal where links are.
+// Plans for unequal links have unequal shares, for which the planner uses up to many_lanes.
 int most_lanes(const plan_data& p, const options& o) noexcept {
     return o.adapt == options::adapting::on ? std::max(policy.many_lanes, most_lanes(p)) : most_lanes(p);
 }
 
-// A link that gets too many bytes costs more time than one that gets too few.
+// Rates are rounded down, since too many bytes on a link cost more time than too few.
 void plan_follower::note(const slow_links::finding& f, const std::string& why) {
     for (const int link : f.links) {
         const auto percent = static_cast<int>(100 * f.rate / f.before / step) * step;
@@ -91,8 +91,8 @@ bool plan_follower::look(const link_rows& rows, const statistics& so_far, bool h
     return false;
 }
 
-// Returns the slow links of the plan that should run. Trials take a ninth of the time at first, less where a link is
-// slow for long, and at most a third where it may be back.
+// Returns the slow links of the plan that should run. Trials take a ninth of the time at first, less if a link is slow
+// for long, and at most a third if the link may have recovered.
 const plan_follower::percents& plan_follower::wanted(clock::time_point now, bool hurry) {
     static const percents none;
     if (trial_.is_on && running_.slow == slow_) {

@@ -17,29 +17,29 @@
 
 namespace terrace::detail {
 
-/// Returns how many lanes the rules of a communicator's plans may have, those of plans that follow as well.
+/// Returns the most lanes of any rule of a communicator's plans, including plans that a plan_follower makes later.
 int most_lanes(const plan_data& p, const options& o) noexcept;
 
-/// Lets all ranks change to a plan for the machine as it is now: on rank 0 of the plan. It makes the plan in a thread
-/// of its own, for the collectives that have been called. Such a plan may use the slow link so little that nobody sees
-/// that the link is back, so the first plan runs for a moment again and again: a trial.
+/// Changes all ranks to a plan for the machine as it is now. Works on rank 0 of the plan, and makes the new plan in a
+/// thread of its own, for the collectives called so far. The new plan may use the slow link too little to show that the
+/// link has recovered. So the first plan runs for a short time at intervals: a trial.
 class plan_follower {
 public:
-    /// All must outlive this. @param every so manieth window of messages is judged
+    /// All references must outlive this object. @param every one of this many windows of messages is judged
     plan_follower(plan_changes& changes, const plan_data& p, const options& o, std::uint32_t every)
         : changes_(changes), plan_(p), options_(o), trial_{.least = 2 * every * message_times::window} {}
 
-    /// A link has become slow, or is so no longer. @param why the plan changes, in words
+    /// Records that a link has become slow or has recovered. @param why reason for a change of plan, in words
     void note(const slow_links::finding& f, const std::string& why);
-    /// Goes on with what is to be done: call this again and again. Returns true while calls change to another plan, and
-    /// once after it, unless it is a trial. @param so_far calls   @param hurry a link may be back
+    /// Makes progress on changes of plan; call it repeatedly. Returns true while calls change to another plan, and once
+    /// after that, unless it is a trial. @param so_far calls   @param hurry a link may have recovered
     bool look(const link_rows& rows, const statistics& so_far, bool hurry);
-    /// Returns when and why calls changed so far.
+    /// Returns the changes of plan so far, with their reasons.
     const std::vector<changed_plan>& done() const noexcept { return done_; }
 
 private:
     using clock = std::chrono::steady_clock;
-    using percents = std::map<int, int>;  // of what links carry, by link: those that are slow
+    using percents = std::map<int, int>;  // by link: present rate of a slow link, in percent of the rate before
 
     hierarchy machine(const link_rows& rows) const;
     void make_plan(const link_rows& rows, const statistics& so_far);
@@ -50,24 +50,24 @@ private:
     const plan_data& plan_;
     const options& options_;
     percents slow_, proposed_;
-    percents said_;  // of the last change that done() has
+    percents said_;  // slow links at the last change in done()
     clock::time_point slow_since_{};
     struct {
         percents slow{};
         clock::time_point since{};
     } running_;
     struct {
-        clock::duration least{};  // two windows that are judged
+        clock::duration least{};  // time of two judged windows
         bool is_on = false;
         clock::time_point since{};
-        clock::duration took{least};  // the last one, with the changes of plan
+        clock::duration took{least};  // time of the last trial, including the changes of plan
     } trial_;
-    std::map<percents, std::string> plans_;  // texts
+    std::map<percents, std::string> plans_;  // texts of plans, by slow links
     struct {
         percents slow{};
         std::future<std::string> text{};
     } making_;
-    std::string why_;  // the next change
+    std::string why_;  // reason of the next change
     std::vector<changed_plan> done_;
 };
 

@@ -9,7 +9,7 @@
 
 namespace terrace::detail {
 
-// With its number each rank says when it is: the time of the first one tells communicators apart.
+// Each rank sends its number and the time. The time of the first rank distinguishes communicators.
 void rank_numbers::gather(team& all) {
     struct greeting {
         std::int64_t time, rank;

@@ -12,10 +12,10 @@ struct rank_numbers {
     int own = 0;                       ///< the callers' number of this process
     std::vector<int> callers{};        ///< the callers' numbers, by rank of the plan
     std::vector<int> world{};          ///< the numbers in the whole job, by the callers' numbers
-    std::string communicator{};        ///< the name of the communicator among all that write files to a directory
+    std::string communicator{};        ///< name of the communicator, unique among all that write files to a directory
     std::vector<int> world_by_plan{};  ///< the numbers in the whole job, by rank of the plan
 
-    /// Asks all ranks for their numbers. Collective. @param all in the plan's order
+    /// Exchanges the numbers of all ranks. Collective. @param all ranks in the plan's order
     void gather(team& all);
 };
 

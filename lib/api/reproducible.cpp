@@ -16,7 +16,7 @@ void reduce_serially(std::span<const void* const> inputs, void* result, std::int
     if (!is_defined(op, type)) throw usage_error("reduce_serially: " + undefined_text(op, type));
     if (inputs.empty() || count <= 0) return;
     const int ranks = static_cast<int>(inputs.size());
-    if (ranks == 1) {  // the bits of one rank alone are as they are
+    if (ranks == 1) {  // one rank's elements keep their bits
         std::memmove(result, inputs.front(), static_cast<std::size_t>(count) * size_of(type));
         return;
     }

@@ -23,7 +23,7 @@ calls_in_flight& existing(const call_source& source, std::uint64_t life) {
 }  // namespace
 
 void request::drop() noexcept {
-    error_in([this] { wait(); });  // wait() reports errors
+    error_in([this] { wait(); });  // discards the error; callers that need it call wait()
 }
 
 request& request::operator=(request&& other) noexcept {
@@ -36,7 +36,7 @@ request& request::operator=(request&& other) noexcept {
 
 bool request::test() {
     if (source_ == nullptr) return true;
-    call_source* const source = std::exchange(source_, nullptr);  // complete if this throws
+    call_source* const source = std::exchange(source_, nullptr);  // the request is complete if test() throws
     if (existing(*source, life_).test(call_)) return true;
     source_ = source;
     return false;

@@ -21,7 +21,7 @@ namespace terrace::detail {
 
 namespace {
 
-std::atomic<unsigned> asked_for{0};  // dumps, so far
+std::atomic<unsigned> asked_for{0};  // number of requested dumps
 
 void ask(int) { ++asked_for; }
 

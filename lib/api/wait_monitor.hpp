@@ -14,11 +14,11 @@
 
 namespace terrace::detail {
 
-/// Does what a rank has to do while it waits for other ranks: takes part in comparisons of calls, writes dumps that are
-/// asked for by SIGUSR1, looks for ranks that have failed, and gives up at the deadline.
+/// Does the checks of a rank that waits for other ranks: takes part in comparisons of calls, writes dumps requested by
+/// SIGUSR1, detects failed ranks, and gives up at the deadline.
 class wait_monitor {
 public:
-    /// The parts of a communicator that a rank waits in. All must outlive the monitor.
+    /// The parts of a communicator in which a rank may wait. All must outlive the monitor.
     struct subject {
         control_plane& control;
         engine& running;
@@ -29,15 +29,15 @@ public:
 
     wait_monitor(const subject& of, const options& o);
 
-    /// Call this again and again while a call waits. @throws usage_error if another rank has made a different call,
-    /// and as watch()
+    /// Compares calls if another rank requires it, and calls watch(). Call this repeatedly while a call waits.
+    /// @throws usage_error if another rank has made a different call; and as watch()
     void look_around() {
         if (of_.control.call_order.listens()) of_.control.call_order.listen();
         watch();
     }
-    /// Call this again and again while a call waits or calls are compared. @throws rank_failed_error once ranks have
-    /// agreed on who has failed, and timeout_error after options::timeout, naming the ranks and operations that this
-    /// rank waits for
+    /// Does all checks except comparisons; call it repeatedly while a call waits or calls are compared.
+    /// @throws rank_failed_error once ranks have agreed on the failed ranks; timeout_error after options::timeout,
+    /// naming the ranks and operations that this rank waits for
     void watch();
 
 private:
@@ -58,12 +58,12 @@ private:
     std::chrono::steady_clock::time_point metrics_due_{};
 };
 
-/// "timed out after 2 s (options::timeout), waiting for rank 3, in the end for rank 0, which does not answer: call 12:
-/// stage 1 up, step 4, chunk 7: recv rank 3"; operations name ranks in the caller's numbering, what is before them in
-/// that of the whole job as well
-/// @param seconds options::timeout   @param end the rank that all wait for in the end, in the caller's numbering; -1:
-/// unknown   @param watched that it has died or is stopped would have been noticed: it has not made the call
-/// @param world_ranks those of ranks_named
+/// Returns "timed out after 2 s (options::timeout), waiting for rank 3, in the end for rank 0, which does not answer:
+/// call 12: stage 1 up, step 4, chunk 7: recv rank 3". Ranks before the operations have both the caller's number and
+/// that in the whole job; ranks in operations only the caller's.
+/// @param seconds options::timeout   @param end last rank in the chain of waits, in the caller's numbering; -1: unknown
+/// @param watched true: a failure of that rank would have been detected, so it has not made the call
+/// @param world_ranks as in ranks_named
 std::string timeout_message(double seconds, const waiting& for_what, int end, bool watched = false,
                             std::span<const int> world_ranks = {});
 

@@ -23,13 +23,13 @@ std::span<Count> by_rank(const terrace::communicator& c, Count* counts, const ch
     return {&existing(counts, name), static_cast<std::size_t>(c.size())};
 }
 
-// Those of the root alone may be null elsewhere.
+// Counts that only the root has may be null on other ranks.
 template <class Count>
 std::span<Count> by_rank_on(int root, const terrace::communicator& c, Count* counts, const char* name) {
     return c.rank() == root ? by_rank(c, counts, name) : std::span<Count>();
 }
 
-// A group is its thread's.
+// Depth of the groups that this thread has open, by communicator.
 thread_local std::map<const terrace_communicator*, int> open_groups;
 
 }  // namespace
@@ -57,7 +57,7 @@ void expect_no_group(const terrace_communicator& communicator) {
 
 }  // namespace terrace::detail
 
-// Names are literals, which end in a zero.
+// Names are literals, so they end with a null character.
 const char* terrace_element_type_name(int type) {
     return is_type(type) ? to_string(static_cast<element_type>(type)).data() : nullptr;
 }

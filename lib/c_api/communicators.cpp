@@ -22,7 +22,7 @@ const terrace::options& or_defaults(const terrace_options* options) {
     return options != nullptr ? options->of : defaults;
 }
 
-// Makes a communicator, or none, where there is a place for it, whose name is given.
+// Stores the communicator that make() returns, or null. @param name of the argument `made`, for errors
 template <class Make>
 void hand_out(terrace_communicator** made, const char* name, Make make) {
     terrace_communicator*& out = existing(made, name);

@@ -15,11 +15,11 @@ struct kept_error {
     std::string text, file, library, call;
     terrace_error_source source{};
     std::vector<terrace::failed_rank> failed;
-    std::vector<terrace_failed_rank> failed_for_c;  // into `failed`
+    std::vector<terrace_failed_rank> failed_for_c;  // pointers into `failed`
 };
 
-// Null before the first error of a thread, and when the thread's objects have been destroyed: static objects may go on
-// to call, and then what they keep stays.
+// Null before the first error of a thread, and after the destruction of the thread's objects. Static objects may still
+// make calls then; errors that these keep are never freed.
 thread_local kept_error* last_or_null = nullptr;
 
 struct end_of_thread {
@@ -88,7 +88,7 @@ terrace_status keep_error() noexcept {
         last().what = std::current_exception();
         return keep_current();
     } catch (...) {
-        return terrace_no_memory;  // to keep the text
+        return terrace_no_memory;  // no memory for the text
     }
 }
 

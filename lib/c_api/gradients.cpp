@@ -12,7 +12,7 @@ using namespace terrace::detail;
 struct terrace_gradients {
     terrace::gradient_reducer of;
     std::vector<terrace::element_type> types;       // by parameter
-    std::vector<terrace::local_iterations> guards;  // of terrace_gradients_no_sync
+    std::vector<terrace::local_iterations> guards;  // of open terrace_gradients_no_sync
 };
 
 namespace {

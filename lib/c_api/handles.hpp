@@ -12,7 +12,7 @@
 #include <terrace/request.hpp>
 #include <terrace/window.hpp>
 
-// What the handles of <terrace/terrace.h> are.
+// Definitions of the handles of <terrace/terrace.h>.
 
 struct terrace_options {
     terrace::options of;
@@ -24,7 +24,7 @@ struct terrace_plan {
 
 struct terrace_communicator {
     terrace::communicator of;
-    std::string shape = {}, statistics = {};  // what these functions have returned
+    std::string shape = {}, statistics = {};  // last results of terrace_shape and terrace_statistics
 };
 
 struct terrace_request {
@@ -37,10 +37,10 @@ struct terrace_window {
 
 namespace terrace::detail {
 
-/// Keeps the exception that is being handled for terrace_last_error() on this thread. @returns its class
+/// Keeps the current exception for terrace_last_error() on this thread. @returns its status
 terrace_status keep_error() noexcept;
 
-/// Runs an action that may throw, at the border to C.
+/// Runs an action that may throw. Returns a status for C.
 template <class Action>
 terrace_status guarded(Action action) noexcept {
     try {
@@ -51,7 +51,7 @@ terrace_status guarded(Action action) noexcept {
     }
 }
 
-/// Returns what a pointer of the caller's leads to. @throws usage_error where it is null, with its name
+/// Returns the object at a pointer of the caller. @throws usage_error with the pointer's name if it is null
 template <class T>
 T& existing(T* pointer, const char* name) {
     if (pointer != nullptr) return *pointer;
@@ -64,14 +64,14 @@ terrace_status with(terrace_communicator* communicator, Action action) noexcept 
     return guarded([&] { action(existing(communicator, "communicator").of); });
 }
 
-/// Returns the type, the reduction of a call. @throws usage_error for numbers that are none
+/// Returns the type or the reduction of a call. @throws usage_error for unknown numbers
 element_type known(int type);
 reduction known(const terrace_reduction& by);
 
-/// Refuses a call that waits while this thread has a group of the communicator open. @throws usage_error
+/// Rejects a waiting call while this thread has a group of the communicator open. @throws usage_error
 void expect_no_group(const terrace_communicator& communicator);
 
-/// Starts a call by start(communicator), and waits for it unless the caller has a place for its request.
+/// Starts a call by start(communicator). Stores its request, or waits for the call if `request` is null.
 template <class Start>
 terrace_status make(terrace_communicator* communicator, terrace_request** request, Start start) {
     return guarded([&] {
@@ -85,8 +85,8 @@ terrace_status make(terrace_communicator* communicator, terrace_request** reques
     });
 }
 
-/// Throws again what the last call that failed on this thread threw; if `failed` is false, or none has failed,
-/// something that says so of `who`.
+/// Rethrows the exception of the last call that failed on this thread. If none has failed, throws an error with the
+/// name `who`.
 [[noreturn]] void rethrow_error(const std::string& who);
 
 }  // namespace terrace::detail

@@ -13,7 +13,7 @@ using namespace terrace::detail;
 
 namespace {
 
-// What no variable of the environment sets, since the program knows it.
+// Options that no environment variable sets, since the program knows their values.
 bool set_threads(terrace::options& o, std::string_view value) {
     o.threads = value == "any" ? terrace::options::threading::any : terrace::options::threading::serialized;
     return value == "any" || value == "serialized";

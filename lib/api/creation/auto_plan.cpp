@@ -24,7 +24,7 @@ namespace terrace::detail {
 
 namespace {
 
-// A text, or why there is none: what one rank alone makes and others wait for.
+// Returns '+' and the result of make(), or '-' and the reason why it failed, for ranks that wait for the text.
 constexpr char good = '+', bad = '-';
 template <class Make>
 std::string text_or_reason(Make make) {
@@ -35,7 +35,7 @@ std::string text_or_reason(Make make) {
     }
 }
 
-// The plan that rank 0 makes. `what` begins the message where it cannot.
+// Returns the plan that rank 0 makes. @throws plan_error on all ranks if it fails; the message begins with `what`
 template <class Make>
 plan plan_of_first(team& ranks, const std::string& what, Make make) {
     const std::string text = ranks.broadcast(ranks.rank() == 0 ? text_or_reason(make) : "");
@@ -43,8 +43,8 @@ plan plan_of_first(team& ranks, const std::string& what, Make make) {
     return to_plan(parse_plan(std::string_view(text).substr(1), what));
 }
 
-// Describes the node, on its first rank alone, and tells each of its ranks its place. The address gets those of the
-// others where they differ (network_of_addresses).
+// Describes the node on its first rank only, and sends each rank its place. If other ranks of the node have different
+// addresses, the first of these is added to `address` (network_of_addresses).
 std::string describe_node(team& node, int& place, std::string& address) {
     const auto n = static_cast<std::size_t>(node.size());
     const affinity own = own_affinity();
@@ -67,12 +67,12 @@ std::string describe_node(team& node, int& place, std::string& address) {
 }
 
 struct nodes_of_job {
-    std::vector<std::string> kinds;             // texts
+    std::vector<std::string> kinds;             // different descriptions
     std::vector<int> kind;                      // by node
     std::vector<std::string> hosts, addresses;  // by node
 };
 
-// Among the first ranks of all nodes. Equal texts travel once.
+// Exchanges descriptions among the first ranks of all nodes. Equal texts are sent once.
 nodes_of_job gather_nodes(const std::string& own, const std::string& address, team& leaders) {
     const std::uint64_t hash = hash_of(own.data(), own.size());
     std::vector<std::uint64_t> hashes(static_cast<std::size_t>(leaders.size()));
@@ -104,7 +104,7 @@ job_machine machine_of(const nodes_of_job& found) {
     return machine_of_job(kinds, found.kind, found.hosts, found.addresses);
 }
 
-// Takes the machine, and returns the place of each node's first rank, as bytes of int.
+// Stores the machine in `found`. Returns the place of each node's first rank, as bytes of int.
 std::string settle(job_machine made, job& found, const options& o) {
     if (!made.doubt.empty() && o.log)
         o.log(log_level::warn,
@@ -143,7 +143,7 @@ job describe_job(team& ranks, const options& o) {
         ranks.rank() == 0 ? text_or_reason([&] { return settle(machine_of(all), found, o); }) : std::string();
     firsts = ranks.broadcast(firsts);
     if (firsts.front() == bad) throw plan_error("no plan was given, and the machine is unknown: " + firsts.substr(1));
-    std::size_t number = 0;  // of this node, by lowest rank
+    std::size_t number = 0;  // number of this node, in the order of lowest ranks
     for (int r = 0; r < leader; ++r) number += nodes[static_cast<std::size_t>(r)] == r;
     int first = 0;
     std::memcpy(&first, firsts.data() + 1 + number * sizeof(int), sizeof(int));

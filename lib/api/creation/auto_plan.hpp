@@ -10,29 +10,29 @@
 
 namespace terrace::detail {
 
-/// Makes a plan for some ranks of a plan's machine: rank 0 of `part`, which has exactly these ranks, plans for what is
-/// left of the machine, and sends the plan to the others. Collective over `part`.
-/// @param ranks by the numbering of `whole`, ascending   @throws plan_error on all ranks if there is none
+/// Makes a plan for some ranks of a plan's machine. `part` has exactly these ranks; its rank 0 plans for the remaining
+/// part of the machine, and sends the plan to the others. Collective over `part`.
+/// @param ranks in the numbering of `whole`, ascending   @throws plan_error on all ranks if no plan can be made
 plan plan_part(const plan_data& whole, std::span<const int> ranks, team& part);
 
-/// The machine that a job has, as its ranks find it.
+/// The machine of a job, as described by its ranks.
 struct job {
-    hierarchy machine;        ///< on rank 0; nodes in the order of their lowest rank, but those of a switch together
-    std::string levels_from;  ///< on rank 0: what the levels above nodes come from (job_machine)
-    int place = 0;            ///< of this rank in it
+    hierarchy machine;        ///< on rank 0; nodes in the order of their lowest rank, those of a switch together
+    std::string levels_from;  ///< on rank 0: origin of the levels above nodes (job_machine)
+    int place = 0;            ///< place of this rank in the machine
 };
 
-/// Describes all nodes of the ranks: hwloc runs once on each, and equal nodes are described once. Ranks that are
-/// bound to cores of their own are where those are. Above nodes are the levels of options::topology_address; rank 0
-/// warns where the ranks' contradict one another. Collective. @throws plan_error on all ranks if a node cannot be
+/// Describes all nodes of the ranks. hwloc runs once on each node, and equal descriptions are sent once. Ranks that are
+/// bound to cores of their own have the places of these cores. options::topology_address gives the levels above nodes;
+/// rank 0 warns if addresses contradict one another. Collective. @throws plan_error on all ranks if a node cannot be
 /// described, naming its host
 job describe_job(team& ranks, const options& o);
 
 class kept_plans;
 
-/// Makes a plan for the whole job, on rank 0 of the ranks in their places, or finds it in `kept`, or in
-/// options::plan_cache. Collective. @param kept takes the plan, on all ranks; null: none are kept
-/// @throws plan_error on all ranks if there is none
+/// Makes a plan for the whole job on rank 0, or finds it in `kept` or in options::plan_cache. Collective.
+/// @param ranks in the order of their places   @param kept gets the plan, on all ranks; null: plans are not kept
+/// @throws plan_error on all ranks if no plan can be made
 plan plan_job(const job& found, team& ranks, const options& o, kept_plans* kept = nullptr);
 
 }  // namespace terrace::detail

@@ -13,29 +13,29 @@
 
 namespace terrace::detail {
 
-/// The ranks of a plan, in its order, and what connects them.
+/// The ranks of a plan, in the plan's order, and their connection.
 struct planned_ranks {
     plan by;
     connection net;
     int rank = 0;  ///< of this process, in the caller's numbering
 };
 
-/// Makes sure that all ranks have the same plan, options and version, and puts them in the plan's order. Collective.
+/// Checks that all ranks have the same plan, options and version, and puts the ranks in the plan's order. Collective.
 /// @param p null: the plan in `o.plan_file`, or one made for the job
-/// @param also what all ranks must have in common besides, in words, with a comma before it
-/// @param kept finds the plan of a job, and takes it; null: none are kept   @throws as mpi::create
+/// @param also further properties that all ranks must share, in words, after a comma
+/// @param kept plans made earlier, to which the plan is added; null: plans are not kept   @throws as mpi::create
 planned_ranks connect(connection all, const plan* p, const options& o, std::string_view also = {},
                       kept_plans* kept = nullptr);
 
-/// Returns who looks at the processes of these ranks; null where options say that nobody does. Collective.
-/// @throws transport_error
+/// Returns an object that watches the processes of these ranks; null if options disable this, or for a single rank.
+/// Collective. @throws transport_error
 std::shared_ptr<liveness> watch_ranks(connection& all, const options& o);
 
-/// Returns memory for ranks that are processes. Where they cannot share it, the log of `o` says why.
+/// Returns the source of memory for ranks that are processes. Logs the reason if they cannot share memory.
 std::shared_ptr<region_source> memory_of_processes(const options& o);
 
-/// Does something that may fail on this rank alone, before connect(), which then fails on the other ranks.
-/// @param what is missing if it fails
+/// Runs an action that may fail on this rank only, before connect(). If it fails, connect() fails on the other ranks.
+/// @param what the missing part, named in the error of the other ranks
 template <class Action>
 decltype(auto) or_tell_others(team& all, std::string_view what, Action action) {
     try {

@@ -33,7 +33,7 @@ void run(const plan& p, const std::function<void(communicator&)>& body, const op
     };
     std::vector<std::jthread> ranks;
     for (int rank = 0; rank < p.ranks(); ++rank) ranks.emplace_back(rank_main, rank);
-    ranks.clear();  // joins
+    ranks.clear();  // joins the threads
     if (first) std::rethrow_exception(first);
 }
 

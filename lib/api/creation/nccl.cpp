@@ -20,7 +20,7 @@ namespace terrace::detail {
 
 namespace {
 
-// Where another rank that cannot load it is waited for. @throws on all ranks
+// Loads the GPU runtime on all ranks. Collective. @throws transport_error on all ranks if one cannot load it
 const gpu_runtime& need_runtime_on_all(const options& o, team& ranks, const std::vector<int>& callers_rank) {
     const gpu_module m = load_gpu_module(o.gpu_module);
     const std::vector<std::string> troubles = ranks.exchange(m.runtime == nullptr ? m.trouble : "");
@@ -30,19 +30,19 @@ const gpu_runtime& need_runtime_on_all(const options& o, team& ranks, const std:
     return *m.runtime;
 }
 
-// Devices are dealt to the ranks of a node in turn, where none is asked for.
+// If no device is requested, the ranks of a node get its devices in turn.
 device_setting setting_of(int asked, team& ranks, const gpu_runtime& gpu) {
     device_setting on{&gpu, asked, std::string(value_in(process_environment(), "NCCL_HOSTID"))};
     if (asked != nccl::device_by_rank) return on;
     const int place = ranks.place_on_node();
     int devices = 0;
-    const bool known = gpu.device_count(&devices) == 0 && devices > 0;  // else the transport finds out and reports
+    const bool known = gpu.device_count(&devices) == 0 && devices > 0;  // if not, the transport reports the error
     on.number = known ? place % devices : 0;
     return on;
 }
 
-// Stages over MPI between devices have a thread of their own, beside the caller's. All ranks have the plan, and learn
-// here if MPI does not allow it on one of them.
+// Stages over MPI between devices run in a thread of their own, beside the caller's. All ranks have the same plan, so
+// all throw if MPI does not allow this on one of them.
 void expect_threads(const plan& p, const network& net, team& ranks) {
     if (!any_over_mpi(data_of(p))) return;
     for (const std::string& one_thread : ranks.exchange(net.traits().one_thread))

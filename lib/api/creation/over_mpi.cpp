@@ -17,7 +17,7 @@ namespace terrace::detail {
 
 namespace {
 
-// MPI's handles differ between MPIs: nothing that takes one may be called before this has passed.
+// Handles differ between MPIs, so no function that takes one may be called before this check.
 void expect_one_mpi(const mpi_world& world, std::string_view running) {
     const std::string_view own = mpi_called(world.library).version;
     if (std::ranges::none_of(known_mpis, [&](const known_mpi& other) {
@@ -31,7 +31,7 @@ void expect_one_mpi(const mpi_world& world, std::string_view running) {
                     mpi_called(world.library).name, running));
 }
 
-// No rank may wait for one that has no module.
+// Loads the module on all ranks. If one rank cannot, all throw, so no rank waits for another. Collective.
 const mpi_module& load_on_all(const mpi_world& world, const options& o) {
     const loaded_module m = load_module(module_for_mpi(world.library), o.mpi_module, sizeof(mpi_module));
     const auto* const module = reinterpret_cast<const mpi_module*>(m.table);
@@ -50,7 +50,7 @@ const mpi_module& load_on_all(const mpi_world& world, const options& o) {
 
 }  // namespace
 
-// Open MPI goes on after a comma, MPICH on further lines and with a tab after "Version:".
+// Open MPI's text continues after a comma. MPICH's has further lines, and a tab after "Version:".
 std::string name_in(std::string version) {
     version.resize(std::min(version.find_first_of(",\n"), version.size()));
     std::replace(version.begin(), version.end(), '\t', ' ');
@@ -72,7 +72,7 @@ connection over_mpi(const mpi_world& world, const options& o) {
     if (processes == 0) throw usage_error("mpi::create: MPI does not run; call it between MPI_Init and MPI_Finalize");
     if (o.log && o.launched_processes > processes)
         o.log(log_level::warn, lone_processes(o.launched_processes, processes, world.library, running));
-    constexpr int failures = 8;  // that ranks go on after without a call of MPI's that has no timeout
+    constexpr int failures = 8;  // with an MPI communicator in reserve for each, since MPI creates one without timeout
     mpi_ranks all = load_on_all(world, o).join(world.comm, o.outlives_deaths ? failures : 0);
     return {.net = std::move(all.net),
             .memory = memory_of_processes(o),

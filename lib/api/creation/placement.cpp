@@ -18,7 +18,7 @@ constexpr std::string_view what_helps =
     "plan for these nodes, or set options::place to anywhere (terrace-bench --placement anywhere) to try the plan all "
     "the same";
 
-// The plan's node of each of these, which come by their lowest rank, by name.
+// Returns the plan's node of each node of the job, by host name. @param sizes ranks per node, by lowest rank
 std::vector<int> nodes_by_name(const hierarchy& machine, const std::map<int, int>& sizes,
                                std::span<const std::string> hosts) {
     const host_index planned(machine.hosts, "the plan's");

@@ -22,14 +22,14 @@ namespace {
 
 constexpr std::string_view cached_suffix = ".cached.plan.yaml";
 
-// All that a plan depends on, as text.
+// Returns all inputs of a plan except names, as text.
 std::string key_text(hierarchy machine) {
     machine.hosts.clear();
     for (level& l : machine.levels) l.names.clear();
     return fmt::format("terrace {}\n{}", version(), write_hierarchy(machine, 0));
 }
 
-// Nothing where the file is missing, broken, or of another machine with an equal hash.
+// Returns nothing if the file is missing, broken, or of another machine with an equal hash.
 std::optional<plan_data> read_kept(const fs::path& file, const std::string& key) {
     try {
         plan_data plan = read_plan(file);
@@ -38,7 +38,7 @@ std::optional<plan_data> read_kept(const fs::path& file, const std::string& key)
     return {};
 }
 
-// A plan of the same machine but for names.
+// Returns the plan with the names of `machine`, which otherwise equals the plan's machine.
 plan_data renamed(plan_data kept, const std::string& name, const hierarchy& machine) {
     kept.file.clear();
     kept.name = name;
@@ -77,7 +77,7 @@ std::optional<plan_data> kept_plans::find(const std::string& name, const hierarc
 
 void kept_plans::keep(const plan_data& plan) { plans_.try_emplace(key_text(plan.machine), plan); }
 
-// Other jobs may do the same at the same time.
+// Other jobs may remove files at the same time, so missing files are no error.
 void plan_cache::remove_unused() const {
     std::vector<std::pair<fs::file_time_type, fs::path>> kept;
     for (const fs::directory_entry& e : fs::directory_iterator(directory_)) {

@@ -45,15 +45,15 @@ team meet(const store& in, std::string where, const options& o) {
                 in.size);
 }
 
-// The ranks that a launcher has started, once they have met. Until the process ends they exchange values by themselves.
+// Ranks that a launcher has started, once connected. They exchange values without the launcher until the process ends.
 struct met_ranks {
     std::shared_ptr<socket_bootstrap> boot;
     int rank = 0, size = 0;
-    int communicators = 0;  // made so far, each of which has names of its own
+    int communicators = 0;  // number made so far; each has a name of its own
 };
 
-// Ranks meet by PMIx when a process makes its first communicator, and then leave it. Where no interface leads to the
-// other hosts they stay.
+// Ranks connect by PMIx when a process makes its first communicator, and then leave PMIx. If a rank has no interface
+// that leads to the other hosts, all ranks keep PMIx.
 team meet_by_launcher(const options& o) {
     static auto* const met = new met_ranks;  // never destroyed, since a program's static objects may have communicators
     if (met->boot == nullptr) {
@@ -79,7 +79,7 @@ team meet(const options& o) {
     return meet_by_launcher(o);
 }
 
-// Returns true where UCX may use TCP, by the user's own variables. It warns of settings that nothing uses.
+// Returns true if the user's own variables let UCX use TCP. UCX warns about settings that no transport uses.
 bool may_use_tcp(const std::vector<std::string>& environment) {
     const std::string_view listed = value_in(environment, "UCX_TLS"), transports = listed.empty() ? "all" : listed;
     const auto names = [&](std::string_view name) {
@@ -89,7 +89,7 @@ bool may_use_tcp(const std::vector<std::string>& environment) {
     return transports.starts_with('^') ? !names("tcp") && !names("all") : names("tcp") || names("all");
 }
 
-// The interfaces at which UCX listens, where the plan's nodes meet over Ethernet; otherwise none: where it likes to.
+// Returns the interfaces at which UCX listens; empty if UCX chooses: with InfiniBand, unless all ranks share a host.
 std::string devices_for(const planned_ranks& with, const options& o) {
     const hierarchy& machine = data_of(with.by).machine;
     const bool infiniband = std::ranges::count(machine.levels, fabric::infiniband, &level::medium) > 0;
@@ -105,7 +105,7 @@ std::string devices_for(const planned_ranks& with, const options& o) {
     return fmt::format("{}", fmt::join(found.names, ","));
 }
 
-// What Terrace prefers, unless the user has said otherwise in UCX's own variables.
+// Adds a setting that Terrace prefers, unless the user has set UCX's own variable.
 void prefer(ucx_settings& settings, const std::vector<std::string>& environment, const char* variable, const char* name,
             const std::string& value) {
     if (!value.empty() && value_in(environment, variable).empty()) settings.emplace_back(name, value);
@@ -116,12 +116,12 @@ ucx_settings settings_for(const planned_ranks& with, const options& o) {
     const std::vector<std::string> environment = process_environment();
     const std::string devices = value_in(environment, "UCX_NET_DEVICES").empty() ? devices_for(with, o) : "";
     prefer(settings, environment, "UCX_NET_DEVICES", "NET_DEVICES", devices);
-    // Where it is interfaces of IP, other transports of UCX are opened in vain: that takes a third of creation.
+    // With IP interfaces, UCX would open other transports in vain, which takes a third of the time of creation.
     if (!devices.empty()) prefer(settings, environment, "UCX_TLS", "TLS", "tcp,self");
     if (!may_use_tcp(environment)) return settings;
     prefer(settings, environment, "UCX_TCP_RX_SEG_SIZE", "RX_SEG_SIZE", "256k");
     prefer(settings, environment, "UCX_TCP_TX_SEG_SIZE", "TX_SEG_SIZE", "256k");
-    // A rank that connects to a node out of reach must go on looking for failures, and say what it finds.
+    // A rank that connects to an unreachable node must still detect failures, and exchange them with other ranks.
     prefer(settings, environment, "UCX_TCP_CONN_NB", "CONN_NB", "y");
     if (o.ports.first > 0) prefer(settings, environment, "UCX_TCP_PORT_RANGE", "PORT_RANGE", text_of(o.ports));
     return settings;

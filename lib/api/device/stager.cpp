@@ -13,7 +13,7 @@
 
 namespace terrace::detail {
 
-// One call: chunk k has elements k * chunk and on, of the vector or of every block.
+// One call. Chunk k begins at element k * chunk of the vector, or of each block.
 struct stager::work {
     const call_shape& call;
     traffic moves;
@@ -25,7 +25,7 @@ struct stager::work {
     std::int64_t chunks() const { return div_ceil(call.count, chunk); }
     std::int64_t count(std::int64_t k) const { return std::min(chunk, call.count - k * chunk); }
     std::size_t bytes(std::int64_t k) const { return static_cast<std::size_t>(count(k)) * element; }
-    /// Where a chunk of block b begins in a buffer of blocks.
+    /// Returns the offset of chunk k of block b in a buffer of blocks [bytes].
     std::size_t place(std::int64_t k, int b) const {
         return static_cast<std::size_t>(b * call.count + k * chunk) * element;
     }
@@ -84,7 +84,7 @@ void stager::run(const call_shape& call, const nccl::stream_call& c) {
         check(gpu_.use_device(device_), "cudaSetDevice");
         check(gpu_.record(before_, c.stream), "cudaEventRecord");
         for (gpu_stream s : {in_, out_}) check(gpu_.wait(s, before_), "cudaStreamWaitEvent");
-        // How many chunks have got so far.
+        // Numbers of chunks that have reached each state.
         std::int64_t coming = 0, begun = 0, leaving = 0, through = 0;
         const std::int64_t chunks = w.chunks();
         while (through < chunks) {
@@ -96,7 +96,7 @@ void stager::run(const call_shape& call, const nccl::stream_call& c) {
             if (coming + begun + leaving + through == seen) std::this_thread::yield();
         }
     } catch (...) {
-        settle();  // nothing may use a slot any more
+        settle();  // no copy or call may still use a slot
         throw;
     }
 }
@@ -128,7 +128,7 @@ void stager::copy_out(const work& w, std::int64_t chunk) {
     check(gpu_.record(s.left, out_), "cudaEventRecord");
 }
 
-// Requests wait when they go; copies are short.
+// Destructors of requests wait for their calls. Copies are short, so the thread polls.
 void stager::settle() noexcept {
     for (slot& s : slots_) s.under_way = {};
     for (const gpu_stream s : {in_, out_})

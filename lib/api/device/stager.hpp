@@ -13,32 +13,32 @@
 
 namespace terrace::detail {
 
-/// A call's chunks through slots of pinned memory, each in one of these states, in the order of the chunks:
+/// Passes the chunks of a call through slots of pinned memory, in order. Each slot is in one of these states:
 ///
 ///     free -> coming (from the device) -> under way (a call of the communicator) -> leaving (to the device) -> free
 ///
-/// The host drives it. Copies in and out have streams of their own, so that both directions of the bus are used.
+/// The host makes all progress. Copies in and out have separate streams, so both directions of the bus are in use.
 class [[gnu::visibility("hidden")]] stager {
 public:
-    /// @param gpu, comm must outlive this  @param chunk bytes  @throws transport_error
+    /// @param gpu, comm must outlive this object   @param chunk [bytes]   @throws transport_error
     stager(const gpu_runtime& gpu, communicator& comm, int device, std::size_t chunk);
     ~stager();
 
-    /// @param call of these buffers, with the count of the vector, or of one block  @throws as staging's calls
+    /// @param call its count is that of the vector, or of one block   @throws as the functions of staging
     void run(const call_shape& call, const nccl::stream_call& c);
     void run(collective what, const nccl::stream_call& c, int root = 0, reduce_op op = reduce_op::sum);
 
 private:
     static constexpr int slots = 4;
     struct slot {
-        std::byte *in = nullptr, *out = nullptr;  ///< of the host
+        std::byte *in = nullptr, *out = nullptr;  ///< host memory
         gpu_event came = nullptr, left = nullptr;
         request under_way;
     };
-    /// Blocks of each chunk that a call copies in and out; none where it has no such buffer.
+    /// Number of blocks of each chunk that a call copies in and out; 0 if the call has no such buffer.
     struct traffic {
         int in = 1, out = 1;
-        bool in_place = false;  ///< in the slot
+        bool in_place = false;  ///< the call works in place, in slot::in
     };
     struct work;
 

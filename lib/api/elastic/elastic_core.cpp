@@ -22,22 +22,22 @@ namespace {
 using clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr milliseconds between_requests(50);  // that members look for
-constexpr milliseconds between_answers(2);    // that who joins looks for
+constexpr milliseconds between_requests(50);  // interval at which rank 0 reads requests
+constexpr milliseconds between_answers(2);    // interval at which a joining process polls
 
 std::string request_of(int number) { return fmt::format("join/{}", number); }
 std::string seen_of(std::uint64_t token) { return fmt::format("seen/{:x}", token); }
 std::string ready_of(std::uint64_t token) { return fmt::format("ready/{:x}", token); }
 std::string invitation_of(std::uint64_t token) { return fmt::format("invite/{:x}", token); }
 
-// What a member says at the end of an iteration, by number; what those who ask to join have chosen is larger.
+// Values of members at the end of an iteration, by number. Tokens of processes that request to join are larger.
 constexpr std::uint64_t stays = 0, leaves = 1;
 
-// The key that says what has become of a generation, and what it holds where that is given up.
+// Key of the outcome of a generation, and its value if the generation is given up.
 std::string outcome_of(const std::string& generation) { return "outcome/" + generation; }
 constexpr const char* given_up_text = "given up";
 
-// The members have given up the generation that this process joins.
+// Thrown if the members have given up the generation that this process joins.
 struct given_up {};
 
 template <class Done>
@@ -50,7 +50,7 @@ bool comes_true(std::chrono::duration<double> limit, Done done) {
     return true;
 }
 
-// An invitation as it is in the store.
+// Returns the text of an invitation in the store.
 std::string text_of(const elastic_invitation& i) {
     packed text{i.name, std::to_string(i.to.generation), std::to_string(i.to.iterations)};
     for (const int n : i.to.numbers) text.add(std::to_string(n));
@@ -65,7 +65,7 @@ elastic_invitation invitation_in(const std::string& text) {
     return found;
 }
 
-// The store of one generation.
+// Returns the part of the store for one generation.
 store part_of(const store& all, const std::string& generation, int rank, int size) {
     const std::string prefix = fmt::format("members/{}/", generation);
     store part{.rank = rank,
@@ -112,7 +112,7 @@ communicator elastic_core::create(const elastic_invitation& next, const std::fun
     return create_generation(part_of(in_, next.name, own, size), patience(), look, options_, plans_);
 }
 
-// All members have the results of an iteration once one of them has ended it, since each has made its last call.
+// Once one member has ended an iteration, all members have its results, since each has made its last call.
 bool elastic_core::iterate(const std::function<void(communicator&)>& work) {
     comm();
     const std::uint64_t before = now_.iterations;
@@ -143,7 +143,7 @@ void elastic_core::end_iteration() {
     }
 }
 
-// Members that have failed meanwhile end it on all: requests come again, and so do those to leave.
+// If members fail meanwhile, all members drop the change. Requests to join and to leave are then repeated.
 void elastic_core::change() {
     const change_of_members due = std::exchange(due_, {});
     const elastic_invitation next = agree_on_next(due);
@@ -179,7 +179,7 @@ elastic_invitation elastic_core::agree_on_next(const change_of_members& due) {
     return next;
 }
 
-// Again if more fail meanwhile.
+// Repeats if further members fail meanwhile.
 void elastic_core::recover() {
     due_ = {};
     changed_ = true;
@@ -194,7 +194,7 @@ void elastic_core::recover() {
     }
 }
 
-// An iteration that any member has ended counts.
+// Exchanges the counts of all members. An iteration that any member has ended counts.
 void elastic_core::compare_counts() {
     const std::array<std::uint64_t, 3> mine{static_cast<std::uint64_t>(in_.rank), now_.iterations, now_.generation};
     std::vector<std::uint64_t> all(3 * at(comm_->size()));
@@ -208,7 +208,7 @@ void elastic_core::compare_counts() {
     ++now_.generation;
 }
 
-// ---- joining: what processes ask, and what the members answer
+// ---- joining: requests of processes, and answers of the members
 
 elastic_core::elastic_core(store in, options o) : in_(std::move(in)), options_(std::move(o)) {
     expect_usable();
@@ -247,7 +247,7 @@ std::optional<elastic_invitation> elastic_core::await_invitation(std::uint64_t t
     return invitation_in(*text);
 }
 
-// Returns false where the members go on without this process, which then asks again.
+// Returns false if the members go on without this process, which then repeats its request.
 bool elastic_core::accept(const elastic_invitation& i) {
     std::optional<communicator> made;
     const at_end give_up([&] {

@@ -16,30 +16,30 @@
 
 namespace terrace::detail {
 
-/// The members of a generation, and how far they are.
+/// The members of a generation, and the number of iterations that count.
 struct elastic_members {
     std::vector<int> numbers;  ///< by rank
     std::uint64_t generation = 0, iterations = 0;
 };
 
-/// What a process joins.
+/// The generation that a process is invited to join.
 struct elastic_invitation {
-    std::string name;  ///< of the generation
+    std::string name;  ///< name of the generation
     elastic_members to;
 };
 
 /// The implementation of an elastic job.
 ///
-/// Keys of the store, where N is a number and T a random one that a process chooses each time it asks to join:
+/// Keys of the store. N is a process's number, T a random token that it chooses for each request to join:
 ///
-///   join/N        T: N asks to join                  seen/T, ready/T   a member has seen it; the process has seen that
-///   invite/T      what it joins: an invitation       outcome/G         whether all have made generation G
-///   members/G/... keys of the meeting of G
+///   join/N         T: the request of N to join       seen/T     a member has read the request
+///   invite/T       the invitation                    ready/T    the process has read seen/T
+///   members/G/...  keys of the bootstrap of G        outcome/G  whether all have made generation G
 ///
-/// So nobody waits for a process that has asked and died, or for what a former job has left.
+/// So members do not wait for a process that died after its request, or for keys that an earlier job left.
 class elastic_core {
 public:
-    /// begin() and join() of an elastic job.
+    /// Implement elastic::begin() and elastic::join().
     elastic_core(store in, int founders, options o);
     elastic_core(store in, options o);
 
@@ -51,23 +51,23 @@ public:
     const elastic_members& now() const noexcept { return now_; }
 
 private:
-    /// What is to change before the next iteration: the same on all members.
+    /// Changes of the members before the next iteration, the same on all members.
     struct change_of_members {
-        std::set<int> leave;                // numbers
-        std::map<int, std::uint64_t> join;  // what each has chosen, by number
+        std::set<int> leave;                // numbers of members that leave
+        std::map<int, std::uint64_t> join;  // tokens of processes that join, by number
         bool empty() const noexcept { return leave.empty() && join.empty(); }
     };
 
     void expect_usable() const;
     communicator create(const elastic_invitation& next, const std::function<void()>& look);
-    /// The longest wait for another process while a generation is made, and of one that joins for its outcome.
+    /// Returns the longest wait for others while a generation is made, and of a joining process for the outcome.
     std::chrono::duration<double> patience() const { return options_.failure_timeout + std::chrono::seconds(10); }
 
     std::optional<elastic_invitation> await_invitation(std::uint64_t token, std::chrono::duration<double> limit) const;
     bool accept(const elastic_invitation& i);
 
-    /// On rank 0: looks whether any ask to join, from time to time. Sets what those say, by number, who have answered:
-    /// so they are known to be there.
+    /// Reads requests to join on rank 0, at intervals. If the process of a request has set ready/T, and is thus alive,
+    /// sets `says` at its number to the token.
     void look_for_requests(std::vector<std::uint64_t>& says);
     void end_iteration();
     void change();
@@ -81,23 +81,23 @@ private:
     std::optional<communicator> comm_;
     elastic_members now_;
     struct {
-        // What those have chosen who asked to join: rank 0 has seen it; it counts no more, and they choose another.
+        // Tokens of requests: those that rank 0 has read, and those that are void, so their processes choose others.
         std::set<std::uint64_t> seen{}, refused{};
         std::chrono::steady_clock::time_point next_look{};
     } requests_;
     std::function<void(communicator&)> synchronise_;
-    bool changed_ = true;  // since synchronise_ was called
+    bool changed_ = true;  // members have changed since the last call of synchronise_
     bool leaving_ = false;
     change_of_members due_;
 };
 
-/// Returns the store that options name: options::bootstrap, `rank` and `size`. @throws usage_error, transport_error
+/// Returns the store that options::bootstrap, `rank` and `size` describe. @throws usage_error, transport_error
 store store_of(const options& o);
 
-/// Creates a communicator over UCX of the ranks of a store. The job is planned as it is then. Collective over them.
-/// @param in whose keys no other generation has   @param timeout longest wait for another rank while it is created
-/// @param look called while this rank waits; may throw   @param kept finds plans, and takes them
-/// @throws as ucx::create, and what `look` throws
+/// Creates a communicator over UCX of the ranks of a store, with a plan for the present machine. Collective over them.
+/// @param in a store whose keys no other generation uses   @param timeout longest wait for another rank at creation
+/// @param look called while this rank waits; may throw   @param kept plans made earlier, to which the plan is added
+/// @throws as ucx::create, and exceptions of `look`
 communicator create_generation(const store& in, std::chrono::duration<double> timeout,
                                const std::function<void()>& look, const options& o, kept_plans& kept);
 

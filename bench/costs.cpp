@@ -1,5 +1,5 @@
-// What single things cost, beside MPI's own. Each way of doing one takes its turn, so that what else happens on the
-// machine meets all of them.
+// Costs of single operations, beside MPI's own. The ways of doing one take turns, so other work on the machine affects
+// all of them.
 //
 //   mpirun -np N costs NAME [PLAN] [NUMBER ...]
 
@@ -38,11 +38,11 @@ struct given {
 struct way {
     std::string name;
     std::function<void()> work;
-    int in_a_row = 1;    // so that when ranks begin does not matter
-    int operations = 1;  // of one piece of work
+    int in_a_row = 1;    // repetitions, so start times of ranks do not matter
+    int operations = 1;  // operations in one call of `work`
 };
 
-// Returns the slowest rank's time of one of several in a row [s]; all ranks begin together.
+// Returns the mean time of in_a_row calls of `work`, at the slowest rank [s]. All ranks begin together.
 double time_of(const way& w, MPI_Comm of) {
     MPI_Barrier(of);
     const double start = MPI_Wtime();
@@ -76,7 +76,7 @@ void compare(const given& g, const std::string& what, int turns, const std::vect
     std::fflush(stdout);
 }
 
-// The ranks may be on any machine.
+// Creates a communicator by the plan, with ranks on any machine.
 communicator by_plan(const given& g, options o = {}) {
     o.place = options::placement::anywhere;
     return mpi::create(MPI_COMM_WORLD, plan::load(g.plan), o);
@@ -86,7 +86,7 @@ std::vector<std::size_t> or_usual(const std::vector<std::size_t>& numbers, const
     return numbers.empty() ? usual : numbers;
 }
 
-// ---- what is measured ----------------------------------------------------------------------------------------------
+// ---- the measurements ----------------------------------------------------------------------------------------------
 
 void barrier(const given& g) {
     communicator comm = by_plan(g);
@@ -94,7 +94,7 @@ void barrier(const given& g) {
             {{"terrace", [&] { comm.barrier(); }, 10}, {"MPI_Barrier", [] { MPI_Barrier(MPI_COMM_WORLD); }, 10}});
 }
 
-// Small allreduces over communicators that differ in their options.
+// Compares allreduces over communicators that differ in their options.
 void compare_options(const given& g, const std::vector<std::pair<const char*, options>>& each) {
     std::vector<communicator> comms;
     for (const auto& [name, o] : each) comms.push_back(by_plan(g, o));
@@ -152,7 +152,7 @@ void group(const given& g) {
               }}});
 }
 
-// Half a round trip between ranks 0 and the last, and all ranks sending to the next one as nccl-tests' sendrecv does.
+// Measures half a round trip between rank 0 and the last, and all ranks sending to the next, as nccl-tests' sendrecv.
 void message(const given& g) {
     communicator comm = by_plan(g);
     const int last = g.ranks - 1, next = (g.rank + 1) % g.ranks, previous = (g.rank + last) % g.ranks;
@@ -189,7 +189,7 @@ void message(const given& g) {
     }
 }
 
-// Making a communicator. Without PLAN one is made at creation, or found in TERRACE_PLAN_CACHE.
+// Measures making a communicator. Without PLAN, a plan is made at creation, or found in TERRACE_PLAN_CACHE.
 void creation(const given& g) {
     std::optional<communicator> made;
     const auto create = [&](const options& o) {
@@ -213,7 +213,7 @@ void creation(const given& g) {
 
 constexpr int hand_overs = 50;
 
-// Two threads take turns. @param pass(t) hands over to the other thread; wait(t) returns when that one has handed over
+// Runs two threads in turns. @param pass(t) wakes the other thread   @param wait(t) returns when the other has passed
 void hand_over(const auto& pass, const auto& wait) {
     std::jthread other([&] {
         for (int i = 0; i < hand_overs; ++i) {
@@ -248,7 +248,7 @@ void hand_over_by_messages(communicator& comm) {
               [&](int t) { comm.recv(balls[static_cast<std::size_t>(t)], comm.rank(), 1 - t); });
 }
 
-// Compares communicators for one thread and for any: the time of a call by the only thread there is, and the time in
+// Compares communicators for one thread and for any number: the time of a call by a single thread, and the time in
 // which one thread wakes another.
 void thread(const given& g) {
     options o;
@@ -266,8 +266,8 @@ void thread(const given& g) {
              {"by a message", [&] { hand_over_by_messages(any); }, 1, 2 * hand_overs}});
 }
 
-// A call that passes through the drop-in, of one rank: an allreduce then has nothing to wait for. Run it with the
-// drop-in loaded: docs/guides/drop-in.md.
+// Measures a call of one rank through the drop-in: the allreduce then waits for no other rank. Requires the loaded
+// drop-in: docs/guides/drop-in.md.
 void drop_in(const given& g) {
 #ifdef OMPI_MAJOR_VERSION
     constexpr const char* library = "libmpi.so.40";
@@ -275,7 +275,7 @@ void drop_in(const given& g) {
     constexpr const char* library = "libmpich.so.12";
 #endif
     using call = decltype(&MPI_Allreduce);
-    // Behind the drop-in, whatever is loaded.
+    // MPI's own function, even if the drop-in is loaded.
     void* const mpi = dlopen(library, RTLD_NOW | RTLD_NOLOAD);
     const auto direct = mpi != nullptr ? reinterpret_cast<call>(dlsym(mpi, "PMPI_Allreduce")) : nullptr;
     if (direct == nullptr) throw usage_error(std::string(library) + " is not loaded");
@@ -304,7 +304,7 @@ constexpr std::array costs{
     cost{"drop-in", "", drop_in},
 };
 
-// Returns nothing if the words are no usage of this cost.
+// Parses the command line; returns nothing if it does not fit this cost.
 std::optional<given> read(const cost& c, int argc, char** argv) {
     given g;
     int next = 2;

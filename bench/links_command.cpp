@@ -42,7 +42,7 @@ void expect_ranks(const world& w, const links_settings& s, const hierarchy& mach
                         fmt::join(machine.node_sizes(), " "), fmt::join(found, " ")));
 }
 
-// NCCL and MPI move what lies on GPUs where the cost model takes the ranks to be on some.
+// Opens this rank's GPU. The machine must have its ranks on GPUs: else the cost model uses no rates of NCCL and MPI.
 std::unique_ptr<gpu> open_gpu(const world& w, const links_settings& s, const hierarchy& machine) {
     if (!s.device) return nullptr;
     if (!on_gpus(machine))
@@ -71,14 +71,14 @@ int report_links(const world& w, const links_settings& s, const topology& before
     return success;
 }
 
-// The machine of all ranks, and by place the rank that has it.
+// The machine of all ranks, with the rank at each place of it.
 struct detected {
     hierarchy machine;
     std::vector<int> ranks;
-    std::string levels_from;  // on the first rank: what the levels above nodes come from; empty for one node
+    std::string levels_from;  // on the first rank: source of the levels above nodes; empty for one node
 };
 
-// Collective. Each node is described once. @throws plan_error on all ranks if one cannot be
+// Describes the machine, each node once. Collective. @throws plan_error on all ranks if a node cannot be described
 detected detect(const world& w) {
     connection all_ranks = over_mpi(world_of(comm_of(w)), {});
     const job found = describe_job(all_ranks.ranks, options::from_environment());

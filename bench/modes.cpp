@@ -135,7 +135,7 @@ Exit status: 0 success, 1 a wrong rank was named, a wrong result or another fail
     }
 };
 
-// tools/bench-suite reads its own command line: this is for the page alone.
+// For the help page only: tools/bench-suite parses its own command line.
 struct suite_line {
     CLI::App app{
         "Runs the whole comparison on a cluster, Open MPI in several settings included, and draws it.\n"

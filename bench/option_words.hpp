@@ -19,7 +19,7 @@
 #include "tools/common/answer.hpp"
 #include "tools/common/spelling.hpp"
 
-// What options of all modes have in common. CLI11 takes seconds to compile: for files that parse alone.
+// Helpers for the options of all modes. CLI11 takes seconds to compile: only files that just parse include this.
 
 namespace terrace::detail::bench {
 
@@ -31,13 +31,13 @@ std::string words_of(const std::map<std::string, Value>& choices) {
     return fmt::format("{}", fmt::join(words, ", "));
 }
 
-/// A validator that adds nothing to the help. @param change may rewrite the text; returns what is wrong with it
+/// Returns a validator that adds nothing to the help. @param change may rewrite the text; returns an error message
 template <class Change>
 CLI::Validator silent(Change change) {
     return CLI::Validator(std::move(change), "");
 }
 
-/// One of a few words, spelled with any case and hyphens.
+/// Returns a validator for one of a few words, spelled with any case and hyphens.
 template <class Value>
 CLI::Validator one_of(const std::map<std::string, Value>& choices) {
     return silent([choices](std::string& text) -> std::string {
@@ -50,7 +50,7 @@ CLI::Validator one_of(const std::map<std::string, Value>& choices) {
     });
 }
 
-/// Returns nothing for one of these names, else what a validator says: "TEXT IS_NONE_OF a, b, c".
+/// Returns nothing if `text` is one of these names, else a message: "TEXT IS_NONE_OF a, b, c".
 inline std::string unless_named(const std::string& text, std::span<const std::string_view> names,
                                 std::string_view is_none_of) {
     if (std::ranges::find(names, text) != names.end()) return {};
@@ -69,7 +69,7 @@ CLI::Option* add_choice(CLI::App& app, const std::string& names, Value& target, 
         ->default_str(usual);
 }
 
-/// Turns text into a number of bytes on the way to CLI11's own conversion, so that a mistake names its option.
+/// Converts text to a number of bytes before CLI11's own conversion, so an error message names the option.
 inline CLI::Validator bytes_of(std::int64_t low) {
     return silent([low](std::string& text) -> std::string {
         const auto bytes = parse_bytes(text, true);
@@ -80,7 +80,7 @@ inline CLI::Validator bytes_of(std::int64_t low) {
     });
 }
 
-/// An integer from `low` on.
+/// Returns a validator for integers from `low` on.
 inline CLI::Validator number_of(int low) {
     CLI::Validator range = CLI::Range(low, 1'000'000'000);
     range.description("");
@@ -99,8 +99,8 @@ CLI::Option* add_list(CLI::App& app, const std::string& names, std::vector<Item>
     return app.add_option(names, target, "comma-separated list" + help)->delimiter(',')->default_str(usual);
 }
 
-/// What the command line of a mode asks for, which a Line parses into its `s`; or what there is to say to it. A mode's
-/// own value may be missing where help is asked for.
+/// Returns the settings of a mode, which a Line parses into its `s`, or an answer: help, or an error. With --help, the
+/// value of the mode's own option may be missing.
 template <class Settings, class Line>
 std::variant<Settings, answer> parse_mode(const char* name, int argc, const char* const* argv) {
     Line line;
@@ -114,14 +114,14 @@ std::variant<Settings, answer> parse_mode(const char* name, int argc, const char
     return line.s;
 }
 
-/// The same command line as a mode of another one's page.
+/// Returns a mode's command line as a part of the program's help page.
 template <class Line>
 std::shared_ptr<CLI::App> page_of() {
     const auto line = std::make_shared<Line>();
     return {line, &line->app};
 }
 
-/// --check. @param help says what is checked
+/// Adds --check. @param help names the data that is checked
 inline void add_check(CLI::App& app, bool& check, const std::string& help) {
     CLI::Validator flag = CLI::IsMember({"0", "1"});
     flag.description("");
@@ -132,7 +132,7 @@ inline void add_progress(CLI::App& app, bool& progress) {
     app.add_flag("--progress", progress, "show progress on stderr though it is no terminal, as under mpirun");
 }
 
-/// --placement: where ranks run.
+/// Adds --placement, the placement of ranks.
 inline void add_placement(CLI::App& app, options::placement& place) {
     using placement = options::placement;
     add_choice<placement>(app, "--placement", place, "by-node",
@@ -140,7 +140,7 @@ inline void add_placement(CLI::App& app, options::placement& place) {
         ->description("by-node: the plan's nodes are the machine's; anywhere: wherever ranks run, to try a plan");
 }
 
-/// --transport: what carries messages. @param help says what ucx means
+/// Adds --transport, the transport of messages. @param help explains the value ucx
 inline void add_transport(CLI::App& app, bool& ucx, const std::string& help = "ucx: messages go over UCX") {
     add_choice<bool>(app, "--transport", ucx, "mpi", {{"mpi", false}, {"ucx", true}})->description(help);
 }

@@ -19,7 +19,7 @@
 #include "tools/common/output_file.hpp"
 #include "tools/common/pages.hpp"
 
-// What the command line of a run says. CLI11 takes seconds to compile, so it is in files of settings alone.
+// The command line of a run. CLI11 takes seconds to compile, so only files of settings include it.
 
 namespace terrace::detail::bench {
 
@@ -67,7 +67,7 @@ CLI::Validator known_algorithm() {
     });
 }
 
-// By the names of nccl-tests too.
+// Returns types by name, including the names of nccl-tests.
 std::map<std::string, element_type> element_types() {
     std::map<std::string, element_type> types{{"half", element_type::float16},
                                               {"bool", element_type::boolean},
@@ -107,7 +107,7 @@ bool takes_part(const settings& s, std::string_view algorithm) {
 
 bool suits(const settings& s, const backend_kind& kind) { return s.device ? kind.of_device : kind.of_host; }
 
-// What single options cannot tell.
+// Checks conditions that involve several options.
 void check_together(const settings& s) {
     const auto element = static_cast<std::int64_t>(size_of(s.type));
     const auto bad = [](const std::string& what) { throw CLI::ValidationError(what); };
@@ -159,7 +159,7 @@ std::vector<std::int64_t> settings::counts(collective what, int ranks) const {
         if (const std::int64_t count = count_of(what, bytes, size_of(type), ranks);
             count > 0 && (all.empty() || count > all.back()))
             all.push_back(count);
-        // Whether the next size is still within reach, without computing one that is not representable.
+        // Ends if no next size is within reach, without computing one that is not representable.
         if (step > 0 ? bytes > end - step : bytes > end / factor) return all;
         bytes = step > 0 ? bytes + step : bytes * factor;
     }
@@ -233,8 +233,8 @@ std::variant<settings, answer> parse_settings(int argc, const char* const* argv)
                 s.algorithms.emplace_back(kind.name);
         check_together(s);
     });
-    // The page and the completion of terrace-bench have its other modes as commands, which they are not: their options
-    // may come before their names.
+    // The help page and the completion list the other modes as commands. They are options instead: other options may
+    // come before them.
     app.get_formatter()->label("SUBCOMMAND", "MODE");
     for (const std::shared_ptr<CLI::App>& page : mode_pages())
         app.add_subcommand(page)->group("Also, each with a --help of its own");

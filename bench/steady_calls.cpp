@@ -1,5 +1,5 @@
-// Makes allreduces one after another, for tools/adapt: rank 0 prints when each was complete, and what it took. Every
-// element of every result is compared.
+// Makes allreduces one after another, for tools/adapt: rank 0 prints the end and the duration of each. Every element of
+// every result is compared.
 //
 //   mpirun -np N steady_calls SECONDS BYTES
 
@@ -17,7 +17,7 @@ namespace {
 
 double now(auto clock) { return std::chrono::duration<double>(clock.now().time_since_epoch()).count(); }
 
-// The first element says whether there is another call.
+// Element 0 of a sum is above 0 if there is another call.
 int make_calls(double seconds, std::size_t count) {
     terrace::communicator comm = terrace::mpi::create(MPI_COMM_WORLD, terrace::options::from_environment());
     const double end = now(std::chrono::steady_clock()) + seconds;

@@ -1,4 +1,4 @@
-// terrace-bench: a plan beside the baselines it claims to beat, on the machine it runs on.
+// terrace-bench: compares a plan with the baselines it claims to beat, on the machine on which it runs.
 
 #include <unistd.h>
 
@@ -39,7 +39,7 @@ namespace {
 
 constexpr int bad_input = 2;
 
-// What can be wrong with the input shows here, on all ranks or none.
+// Loads the plan and checks all input: throws on all ranks or on none.
 plan load(const world& w, const settings& s) {
     return w.together([&] {
         if (w.first()) expect_replaceable(s.json_file, {s.plan_file}, s.force);
@@ -57,8 +57,8 @@ plan load(const world& w, const settings& s) {
     });
 }
 
-// Whether a backend is worth a row, of those that nobody named: rings for each NIC are slower twins of the other
-// baselines where a node has one, and an exchange has one baseline, which nothing else has.
+// Returns true if a back end that the user has not named is worth a row. With one NIC per node, rings for each NIC are
+// slower twins of other baselines. An exchange has one baseline, direct, which no other collective has.
 bool suits(std::string_view name, const hierarchy& machine, collective what) {
     const bool by_nics = name == "flat-rings" || name == "two-level-nics";
     if (by_nics && machine.nics.rail_count() <= 1) return false;
@@ -66,7 +66,7 @@ bool suits(std::string_view name, const hierarchy& machine, collective what) {
     return row_of(what).exchange ? !reduces : name != "direct";
 }
 
-// A plan beside the one that is measured.
+// Makes the back end of a plan of --beside.
 std::unique_ptr<backend> make_beside(const setting& in, const plan& other, const std::filesystem::path& file) {
     check_runnable(data_of(other));
     if (!data_of(other).rules.contains(in.of.what))
@@ -152,7 +152,7 @@ int compare(const world& w, const settings& s) {
     return std::all_of(all.rows.begin(), all.rows.end(), exact) ? success : something_wrong;
 }
 
-// What was asked for, or what there is to say to it.
+// Runs `work` with the parsed settings, or prints the answer. Returns the exit code.
 template <class Settings, class Work>
 int answer_or(const world& w, const std::variant<Settings, answer>& parsed, Work work) {
     const answer* a = std::get_if<answer>(&parsed);
@@ -177,7 +177,7 @@ int run(const world& w, int argc, char** argv) {
     return answer_or(w, parse_settings(argc, argv), compare);
 }
 
-// Each of them would measure alone, and print a table of its own.
+// Returns true if the processes are no common job: each would measure alone, and print a table of its own.
 bool are_lone_processes(const world& w) {
     const std::vector<std::string> environment = process_environment();
     const std::string trouble = w.trouble_of_launch(launch_of(environment).processes);
@@ -185,7 +185,7 @@ bool are_lone_processes(const world& w) {
     return !trouble.empty();
 }
 
-// TERRACE_BOOTSTRAP says that ranks meet without MPI.
+// If TERRACE_BOOTSTRAP is set, ranks meet without MPI.
 std::unique_ptr<world> open_world(int& argc, char**& argv) {
     if (value_in(process_environment(), "TERRACE_BOOTSTRAP").empty())
         if (auto by_mpi = world_over_mpi(argc, argv)) return by_mpi;
@@ -205,16 +205,16 @@ int refuse_suite(const std::string& why) {
     return bad_input;
 }
 
-// The first of these that is there, seen from where this program is: in a build folder inside the project, or
-// installed.
+// Returns the first of these places that exists, relative to this program's folder: a build folder inside the project,
+// or the installed place.
 fs::path beside(const fs::path& here, std::initializer_list<const char*> places) {
     for (const char* place : places)
         if (fs::path p = (here / place).lexically_normal(); fs::exists(p)) return p;
     return {};
 }
 
-// `terrace-bench --suite ...`: becomes tools/bench-suite, which starts runs of this program by itself. Before MPI is.
-// @returns only where that fails, having said why: the exit status
+// `terrace-bench --suite`: replaces this process by tools/bench-suite, which starts its own runs. Before MPI_Init.
+// @returns the exit status, after a message, only if that fails
 int become_suite(int argc, char** argv) {
     if (std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr || std::getenv("PMI_SIZE") != nullptr)
         return refuse_suite("it starts its runs by itself: start it without mpirun");
@@ -244,7 +244,7 @@ int main(int argc, char** argv) {
     using namespace bench;
     try {
         if (std::find(argv, argv + argc, std::string_view("--suite")) != argv + argc) return become_suite(argc, argv);
-        // Pages are made where the build runs, which MPI may not.
+        // The help page is made during the build, where MPI may not run.
         if (argc > 1 && std::string_view(argv[1]) == "--generate") return print_page(argc, argv);
         const std::unique_ptr<world> all = open_world(argc, argv);
         const world& w = *all;
@@ -252,7 +252,7 @@ int main(int argc, char** argv) {
         try {
             return run(w, argc, argv);
         } catch (const refusal& e) {
-            // What writes to standard output names the program by itself.
+            // Functions that write to standard output already name the program.
             const std::string_view what = e.what();
             const char* const name = what.starts_with("terrace-bench: ") ? "" : "terrace-bench: ";
             if (w.first()) complain("{}{}\n", name, what);

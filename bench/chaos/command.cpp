@@ -31,10 +31,10 @@ constexpr std::int64_t longest = std::int64_t{1} << 20;  // [elements]
 
 double seconds_since(clock::time_point begin) { return std::chrono::duration<double>(clock::now() - begin).count(); }
 
-// Which rank fails, how and when: the same on all ranks.
+// The next failure: its rank, its kind and its time. The same on all ranks.
 struct blow {
     int victim = 0;
-    bool exits = false;  // else it is killed
+    bool exits = false;  // false: it is killed
     std::chrono::milliseconds after{};
 };
 
@@ -65,10 +65,10 @@ bool sum(communicator& comm, std::int64_t count) {
 
 struct outcome {
     bool named = false, right = true;
-    double until_error = 0, until_result = 0;  // [s], since this rank's last result before; since the error
+    double until_error = 0, until_result = 0;  // [s], since this rank's last result; since the error
 };
 
-// Makes calls until one fails, and goes on without the rank that has failed.
+// Makes calls until one fails, then continues without the failed rank.
 outcome survive(communicator& comm, const blow& b, std::mt19937_64 dice) {
     outcome o;
     auto last = clock::now();
@@ -88,7 +88,7 @@ outcome survive(communicator& comm, const blow& b, std::mt19937_64 dice) {
     return o;
 }
 
-// Over the ranks that are left.
+// Combines the outcomes of the remaining ranks.
 outcome of_all(communicator& comm, const outcome& mine) {
     std::array<std::int32_t, 2> all{mine.named, mine.right};
     comm.allreduce(std::span(all), reduce_op::min);

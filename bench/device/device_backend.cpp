@@ -28,7 +28,7 @@ call_shape shape_of(const subject& of, std::int64_t count) {
 
 const void* input_of(const subject& of, const call& c) { return of.what == collective::broadcast ? c.recv : c.send; }
 
-// By the plan over NCCL.
+// Runs the plan over NCCL.
 class queued final : public backend {
 public:
     queued(const setting& s, plan p)
@@ -50,7 +50,7 @@ private:
     gpu_stream stream_;
 };
 
-// By the plan over shared memory and MPI.
+// Runs the plan over shared memory and MPI, through host memory.
 class through_host final : public backend {
 public:
     through_host(const setting& s, plan p)
@@ -82,7 +82,7 @@ private:
     stager stager_;
 };
 
-// As programs call it: by blocking communicators. Each call on Terrace's nonblocking ones makes a thread of NCCL.
+// NCCL as in programs, with blocking communicators: each call on a nonblocking one starts a thread of NCCL.
 class nccl_library final : public backend {
 public:
     explicit nccl_library(const setting& s)
@@ -137,7 +137,7 @@ private:
         return r.reduce(c.send, c.recv, count, of_.type, of_.op, of_.root, comm_, gpu_.stream());
     }
 
-    // As nccl-tests do it: sends and receives in one group.
+    // Sends and receives in one group, as nccl-tests do.
     int exchange(const call& c, std::size_t block) const {
         const gpu_runtime& r = gpu_.runtime();
         const bool gathers = of_.what == collective::gather, scatters = of_.what == collective::scatter;
@@ -155,7 +155,7 @@ private:
         return code != 0 ? code : ended;
     }
 
-    // Checks a call, and what the communicator says of those before it, once it has settled.
+    // Waits until the communicator has settled. @throws transport_error if this call or an earlier one has failed
     void check(int code, const char* call) const {
         while (comm_ != nullptr && (code == 0 || code == gpu_runtime::in_progress)) {
             const int asked = gpu_.runtime().status(comm_, &code);
@@ -181,7 +181,7 @@ private:
     nccl_comm comm_ = nullptr;
 };
 
-// Another one's calls as a graph, made of those that come twice.
+// Captures the calls of another back end in a graph, and replays it if the same calls come again.
 class replayed final : public backend {
 public:
     replayed(const setting& s, std::unique_ptr<backend> what)
@@ -193,7 +193,7 @@ public:
     void run(std::span<const call> calls) override {
         if (graph_ != nullptr && std::ranges::equal(calls, captured_)) return launch();
         drop();
-        what_->run(calls);  // makes what the calls take
+        what_->run(calls);  // creates the resources of the calls
         what_->settle();
         gpu_.check(gpu_.runtime().begin_capture(gpu_.stream()), "cudaStreamBeginCapture");
         what_->run(calls);

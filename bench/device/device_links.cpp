@@ -29,15 +29,15 @@ namespace terrace::detail::bench {
 namespace {
 
 constexpr std::size_t small_message = 8;                       // [bytes]
-constexpr std::size_t stream_message = std::size_t{32} << 20;  // of NCCL: one at a time
-constexpr int lanes = 4;                                       // of MPI: while one is copied another travels
+constexpr std::size_t stream_message = std::size_t{32} << 20;  // [bytes], over NCCL, one at a time
+constexpr int lanes = 4;                                       // over MPI: one message is copied while another travels
 constexpr std::size_t lane_message = std::size_t{4} << 20;
 constexpr int batches = 5;
 constexpr double time_of_batch = 0.03;    // [s]
-constexpr double fewest = 4, most = 200;  // in a batch
-constexpr double least_time = 1e-9;       // that a cluster file may say
+constexpr double fewest = 4, most = 200;  // operations in a batch
+constexpr double least_time = 1e-9;       // [s], least time in a cluster file
 
-// Puts messages and stages into the queues of calls, as the executor does, on the device's stream.
+// Measures messages and stages in the queues of calls, as the executor uses them, on the device's stream.
 class device_meter {
 public:
     device_meter(const world& w, const gpu& on)
@@ -79,7 +79,7 @@ public:
         return figures(p, rates, lanes, message(small_message, 1), message(lane_message, lanes), lane_message);
     }
 
-    // Time of one of NCCL's own collectives: half a reduce-scatter and an allgather of 8 bytes for each member.
+    // Returns the time of one NCCL collective [s]: half of a reduce-scatter and an allgather of 8 bytes per member.
     double stage(const std::vector<std::vector<int>>& groups) {
         constexpr std::int64_t count = small_message / sizeof(float);
         net_->prepare(std::span(&groups, 1));
@@ -118,7 +118,7 @@ private:
         return found;
     }
 
-    // One message each way, together, from and to this place in the buffers.
+    // Exchanges one message in each direction at once, at offset `place` of the buffers.
     void exchange(stream_messages& net, const partners& p, std::size_t place, std::size_t bytes) {
         const int to = p.to[at(world_.rank())], from = p.from[at(world_.rank())];
         if (to != nobody) net.send(to, out_.get() + place, bytes);
@@ -126,7 +126,7 @@ private:
         net.close();
     }
 
-    // Returns the median time of what `put` puts in once, over batches of equally many; 0 for who takes no part.
+    // Returns the median over batches of the time of one put() [s]; 0 on a rank that takes no part.
     template <class Put>
     double median_time(bool takes_part, int queues, Put put) {
         batch(takes_part, queues, lanes, put);  // connects
@@ -147,7 +147,7 @@ private:
                 for (int i = 0; i < times; ++i) put(i);
                 net_->end();
             };
-            call(queues);  // ranks do not begin at one time
+            call(queues);  // not timed: ranks do not begin at the same time
             watch_.start();
             call(n);
             watch_.stop();

@@ -62,7 +62,7 @@ private:
         gpu_.wait();
     }
 
-    // Pinned, as large as it ever had to be.
+    // Returns pinned host memory of at least this size, which never shrinks.
     std::byte* of_host(std::int64_t bytes) {
         if (bytes > room_) {
             host_ = nullptr;

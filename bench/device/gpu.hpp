@@ -11,11 +11,11 @@
 
 namespace terrace::detail::bench {
 
-/// This rank's GPU and a stream on it, by the module that the library loads: this program starts without CUDA and NCCL.
+/// This rank's GPU and a stream on it, by a module that the library loads: the program starts without CUDA and NCCL.
 class gpu {
 public:
-    /// Collective. A rank takes the device of its number on its host, around the devices. @throws usage_error where
-    /// there is none, with what is missing and what to do; transport_error
+    /// Collective. Rank i of a host uses device i modulo the number of devices. @throws usage_error if there is none,
+    /// with the missing part and the remedy; transport_error
     gpu(const world& w, const options& o);
     gpu(const gpu&) = delete;
     gpu& operator=(const gpu&) = delete;
@@ -25,10 +25,10 @@ public:
     gpu_stream stream() const noexcept { return stream_.get(); }
     /// "CUDA 13.0, driver for 13.0: 1 NVIDIA H200; NCCL 2.28.9", of the caller's host
     const std::string& description() const noexcept { return description_; }
-    /// The most ranks of the caller's host that have one device.
+    /// Returns the largest number of ranks per device on the caller's host.
     int sharers() const noexcept { return sharers_; }
 
-    /// Another stream, memory of the device, and pinned memory of the host. @throws transport_error
+    /// Makes another stream; the next ones allocate device memory and pinned host memory. @throws transport_error
     std::shared_ptr<CUstream_st> make_stream() const {
         gpu_stream made = nullptr;
         check(runtime_.make_stream(&made), "cudaStreamCreateWithFlags");
@@ -45,9 +45,9 @@ public:
         return {static_cast<std::byte*>(memory), runtime_.release_pinned};
     }
 
-    /// @throws transport_error where CUDA's code says so
+    /// @throws transport_error if `code` is an error of CUDA
     void check(int code, const char* call) const;
-    /// Until all that the stream got is through.
+    /// Waits until all work in the stream is complete.
     void wait() const;
 
 private:
@@ -72,7 +72,7 @@ public:
 
     void start() const { gpu_.check(gpu_.runtime().record(begin_, stream_), "cudaEventRecord"); }
     void stop() const { gpu_.check(gpu_.runtime().record(end_, stream_), "cudaEventRecord"); }
-    /// Once both are through [s].
+    /// Returns the time between the events [s], after both are complete.
     double seconds() const {
         double found = 0;
         gpu_.check(gpu_.runtime().seconds_between(&found, begin_, end_), "cudaEventElapsedTime");
@@ -85,7 +85,7 @@ private:
     gpu_event begin_ = nullptr, end_ = nullptr;
 };
 
-/// Buffers on the device, timed by events in its stream.
+/// Makes memory of the device, with calls timed by events in its stream.
 std::unique_ptr<memory> device_memory(const gpu& on);
 
 }  // namespace terrace::detail::bench

@@ -1,4 +1,4 @@
-// Reductions on the GPU beside the device's own copy, which moves bytes and does nothing else.
+// Measures reductions on the GPU beside the device's own copy, which only moves bytes.
 
 #include <algorithm>
 #include <array>
@@ -34,7 +34,7 @@ void check(int code, const char* what) {
 #define CHECK(call) check(call, #call)
 
 struct settings {
-    std::int64_t bytes = 256 << 20;  // of each buffer
+    std::int64_t bytes = 256 << 20;  // size of each buffer
     int repeats = 21;
     std::filesystem::path json_file;
 };
@@ -71,7 +71,7 @@ private:
     void* memory_ = nullptr;
 };
 
-// The median of single runs between events.
+// Returns the median time of single runs between events [s].
 template <class Work>
 double seconds_of(int repeats, const Work& work) {
     std::array<cudaEvent_t, 2> ends;
@@ -126,7 +126,7 @@ std::vector<row> measure(const settings& s) {
         rows.push_back(reduce_row(s, b, type, reduce_op::sum, 2, false));
         for (const reduce_op op : {reduce_op::max, reduce_op::avg}) rows.push_back(reduce_row(s, b, type, op, 2, true));
     }
-    rows.push_back(copy_row(s, b));  // again: had the clocks settled?
+    rows.push_back(copy_row(s, b));  // again, to show whether the clocks had settled
     return rows;
 }
 

@@ -33,8 +33,8 @@ namespace {
 constexpr int contradicted = 1, cannot_tell = 3;
 constexpr double time_of_any = 45, time_of_rank = 1;  // [s], the usual time limit
 
-// By place of what was found, the place in the file: by the names of hosts where the file has those of all, else rank r
-// is at place r.
+// Returns, by place of the found machine, the place in the file: by host names if the file has those of all ranks, else
+// rank r is at place r.
 std::vector<int> places_in(const hierarchy& file, const std::vector<int>& ranks,
                            const std::vector<std::string>& hosts) {
     std::map<std::string, int> next;
@@ -69,7 +69,7 @@ bool over_ucx(const world& w, const discover_settings& s) { return s.ucx || !w.h
 
 communicator connect(const world& w, const discover_settings& s) {
     options o = options::from_environment();
-    o.plan_file.clear();  // it may be of another machine
+    o.plan_file.clear();  // that plan may be for another machine
     return over_ucx(w, s) ? ucx::create(o) : create_over_mpi(w, o);
 }
 
@@ -85,7 +85,7 @@ std::string sentences(const std::vector<std::string>& all, std::string_view inde
     return text;
 }
 
-// The found machine beside the file's, as far as it is sure.
+// Returns the contradictions to the file, and the levels that are not sure.
 std::string comparison_text(const discovery& d, const hierarchy& found, const std::vector<std::string>& differences,
                             const std::string& file) {
     std::vector<std::string> unsure;
@@ -100,7 +100,7 @@ std::string comparison_text(const discovery& d, const hierarchy& found, const st
 
 struct result {
     int status = success;
-    std::string text, file;  ///< no file where there was no time to find all of the machine
+    std::string text, file;  ///< `file` is empty if time ran out before all of the machine was found
 };
 
 result describe(const world& w, const discover_settings& s, const discovery& d, const std::vector<std::string>& hosts,
@@ -166,7 +166,7 @@ int discover_machine(const world& w, const discover_settings& s) {
     w.on_first([&] {
         if (!s.output_file.empty() && !r.file.empty()) write_output(s.output_file, r.file);
     });
-    // What is printed as a file stays one: the rest becomes comments.
+    // Printed output must remain a valid file, so the report becomes comments.
     if (s.output_file.empty()) say(w, s.compare_file.empty() ? commented(r.text) + r.file : r.text);
     else if (is_printed(s.output_file)) say(w, r.text);
     else say(w, r.text + fmt::format("{}: {}\n", r.file.empty() ? "not written" : "written", s.output_file.string()));

@@ -17,12 +17,12 @@ namespace terrace::detail::bench {
 
 namespace {
 
-constexpr double differs_inside = 0.5;      // a rate of memory, which is as fast as who measures it, from another
-constexpr double differs = 0.15;            // a rate from another
-constexpr double slows_down = 1.1;          // what children have together, of their domain's link, for that one to show
-constexpr std::size_t most_sentences = 12;  // sentences
+constexpr double differs_inside = 0.5;      // relative difference of memory rates, which depend on the measuring code
+constexpr double differs = 0.15;            // relative difference of other rates
+constexpr double slows_down = 1.1;          // ratio of the children's rates to their link, above which the link shows
+constexpr std::size_t most_sentences = 12;  // further differences are only counted
 
-using members = std::set<int>;  // of a domain: ranks of the file
+using members = std::set<int>;  // ranks of a domain, in the file's numbering
 
 bool holds(const members& all, const members& some) {
     return std::includes(all.begin(), all.end(), some.begin(), some.end());
@@ -34,12 +34,12 @@ members common(const members& a, const members& b) {
     return both;
 }
 
-// Neither holds the other, but they have ranks in common.
+// Returns true if both have ranks in common, but neither contains the other.
 bool cross(const members& a, const members& b) { return !common(a, b).empty() && !holds(a, b) && !holds(b, a); }
 
-// A machine as domains of ranks of the file.
+// The domains of a machine, in the file's numbering of ranks.
 struct nesting {
-    // @param places by rank of the machine, the rank of the file   @param levels those that are looked at
+    // @param places by rank of the machine, its rank in the file   @param levels number of levels to use
     nesting(const hierarchy& h, const std::vector<int>& places, int levels) : machine(h) {
         std::vector<members> below;
         for (const int place : places) below.push_back({place});
@@ -65,7 +65,7 @@ struct nesting {
 
     const hierarchy& machine;
     std::vector<std::vector<members>> domains;  // by level
-    std::map<members, double> rates;            // of a domain's link, the slowest where several levels have it [B/s]
+    std::map<members, double> rates;            // link of a domain; the slowest if several levels have the domain [B/s]
 };
 
 class comparison {
@@ -94,7 +94,7 @@ private:
         sentences_.push_back(fmt::format(text, std::forward<Args>(args)...));
     }
 
-    // Nodes by name, "n[0-2]"; ranks of parts of nodes, "rank[4-5]".
+    // Returns names of whole nodes, as "n[0-2]", else of ranks, as "rank[4-5]".
     std::string names(const members& m) const {
         const tree& shape = said_.machine.shape;
         members nodes, of_nodes;
@@ -113,7 +113,7 @@ private:
     const members& said_domain(int l, int domain) const { return said_.domains[at(l)][at(domain)]; }
     members said_child(int l, int child) const { return l == 0 ? members{child} : said_domain(l - 1, child); }
 
-    // What the children of a domain have together, as measured where they are found.
+    // Returns the total rate of a domain's children: measured rates if known, else those of the file.
     double of_children(int l, int domain) const {
         const tree& shape = said_.machine.shape;
         double sum = 0;
@@ -122,7 +122,7 @@ private:
         return sum;
     }
 
-    // What a measurement can show of a link that is as the file says: what its domain sends at most, and gets at most.
+    // Returns the rate that is measured if the link is as in the file: its siblings or its children may limit it.
     double shown_rate(int l, int child) const {
         const hierarchy& said = said_.machine;
         const double own = *said_.rate(said_child(l, child));
@@ -143,7 +143,7 @@ private:
         std::string as_all;
         for (int child = 0; child < said_.machine.shape.members(l); ++child) {
             if (said_.machine.shape.children(l, said_.machine.shape.parent(l, child)) == 1)
-                continue;  // the same domain, further out
+                continue;  // the same domain as one level below
             const members of = said_child(l, child);
             const std::optional<double> is = found_.rate(of);
             if (!is) continue;
@@ -155,15 +155,15 @@ private:
             say("link of {} into \"{}\": {}", names(of), into.name, rates);
             as_all = fmt::format("links into \"{}\": {}", into.name, rates);
         }
-        if (links > 1 && sentences_.size() - before == links) {  // all alike: one sentence
+        if (links > 1 && sentences_.size() - before == links) {  // all links differ: one sentence
             sentences_.resize(before);
             say("{}", as_all);
         }
     }
 
-    // Groups that are measured beside those of the file.
+    // Reports measured groups that the file lacks.
     void compare_groups(int l) {
-        std::map<members, int> groups;  // in the file's order
+        std::map<members, int> groups;  // in the order of the file's ranks
         for (int d = 0; d < found_.machine.shape.domains(l); ++d) groups[found_.domains[at(l)][at(d)]] = d;
         std::vector<std::string> unknown;
         for (const auto& [group, d] : groups) {
@@ -176,7 +176,7 @@ private:
                 found_.machine.levels[at(l)].name, fmt::join(unknown, " and "), unknown.size() > 1 ? "s" : "");
     }
 
-    // The innermost level of the file with a domain that the group crosses, or -1.
+    // Returns the innermost level of the file with a domain that the group crosses, or -1.
     int crossed(const members& group) const {
         for (std::size_t l = 0; l < said_.domains.size(); ++l)
             if (std::ranges::any_of(said_.domains[l], [&](const members& d) { return cross(group, d); }))
@@ -184,7 +184,7 @@ private:
         return -1;
     }
 
-    // What one group's link leaves of a domain goes through that link, so that it looks like a group.
+    // Returns true if the only sibling is a group of the file: both links carry the same streams, so both seem groups.
     bool is_the_rest(int l, int domain) const {
         const tree& shape = found_.machine.shape;
         if (l + 1 >= found_.depth()) return false;
@@ -193,13 +193,13 @@ private:
                said_.has(found_.domains[at(l)][at(domain == first ? first + 1 : first)]);
     }
 
-    // Says who of a measured group is in another domain by the file than most are.
+    // Reports ranks of a measured group that the file has in another domain than most of the group.
     void misplaced(const members& group, int l) {
         const auto domains = static_cast<int>(said_.domains[at(l)].size());
         int home = -1;
         std::size_t most = 0;
         for (int d = 0; d < domains; ++d) {
-            // Where as many are of two domains, the one that is not yet another group's.
+            // In a tie, a domain that is not yet the home of another group is preferred.
             const std::size_t n = 2 * common(group, said_domain(l, d)).size() + (homes_.contains({l, d}) ? 0 : 1);
             if (n <= most || n < 2) continue;
             most = n;
@@ -213,7 +213,7 @@ private:
                     said_.machine.levels[at(l)].name, d, home, names(of_home));
     }
 
-    // Groups of the file whose link is slow enough to show, but does not.
+    // Reports groups of the file whose link is slow enough to show, but does not.
     void find_missing(int l) {
         std::vector<std::string> missing;
         for (int d = 0; d < said_.machine.shape.domains(l); ++d) {
@@ -228,9 +228,9 @@ private:
     }
 
     nesting found_, said_;
-    int nodes_;                            // the level of nodes in the file; -1: each rank is one
-    std::set<members> told_;               // measured groups that are not the file's
-    std::set<std::pair<int, int>> homes_;  // level and domain of the file, of groups that are told
+    int nodes_;                            // level of nodes in the file; -1: each rank is a node
+    std::set<members> told_;               // measured groups that the file lacks
+    std::set<std::pair<int, int>> homes_;  // homes of misplaced groups: level and domain of the file
     std::vector<std::string> sentences_;
 };
 

@@ -7,11 +7,11 @@
 
 namespace terrace::detail::bench {
 
-/// What measurements and a file say differently of one machine, a sentence each: nodes in other groups, links of other
-/// rates, levels that one of both lacks. Empty: nothing.
-/// @param found as discovered   @param ranks by place in it, the place in `said`
-/// @param sure levels of `found`, from the innermost one on, that are compared; groups that it lacks show only if all
-/// are
+/// Returns the differences between a measured machine and a file, one sentence each: nodes in other groups, links with
+/// other rates, levels that only one of them has. Empty if there are none.
+/// @param found the measured machine   @param ranks by place in `found`, the place in `said`
+/// @param sure number of levels of `found`, from the innermost on, that are compared; groups that `found` lacks are
+/// reported only if all its levels are
 std::vector<std::string> contradictions(const hierarchy& found, const std::vector<int>& ranks, const hierarchy& said,
                                         int sure);
 

@@ -14,21 +14,21 @@ namespace terrace::detail::bench {
 
 namespace {
 
-// Which ranks are on one node.
+// The nodes, as groups of ranks.
 struct found_nodes {
-    near_level node{{}, 0, 1};               // of the nodes; distance is half a round trip [s], 0: not known
+    near_level node{{}, 0, 1};               // the nodes; distance is half a round trip [s], 0: unknown
     std::vector<near_level> inside, beyond;  // groups of ranks in nodes, and of whole nodes, by latency
-    std::vector<std::string> notes;          // what a person should know, a sentence each
+    std::vector<std::string> notes;          // remarks for the user, one sentence each
 };
 
-constexpr double of_a_node = 1.5;  // distance beyond a node, of that inside it
+constexpr double of_a_node = 1.5;  // least ratio of the distances beyond a node and inside it
 constexpr double clearly_a_node = 3;
-constexpr double as_near = 0.8;  // latency inside a host of that outside, where it is no node
+constexpr double as_near = 0.8;  // ratio of latencies inside and outside a host, above which the host is no node
 
-// Finds nodes by latencies, and where these do not show them by rates; compares them with what hosts are called.
+// Finds nodes by latencies, or by rates if latencies do not show them, and compares them with host names.
 class node_search {
 public:
-    // @param latency of pairs, [s]; holds all that were measured
+    // @param latency of pairs [s]; keeps all that were measured
     node_search(careful_probes& net, distances& latency, const discover_options& o)
         : net_(net), latency_(latency), o_(o), n_(net.ranks()), ranks_(numbers_below(n_)) {}
 
@@ -67,8 +67,8 @@ private:
         found_.node = std::move(levels[node]);
     }
 
-    // Where messages are as late inside nodes as between them, as over TCP on ranks that share cores, rates tell more.
-    // What is inside or around nodes is left to others: only the level that stands out most is kept, as the `node`th.
+    // Finds nodes by rates: over TCP, with ranks that share cores, latencies may be equal inside and between nodes.
+    // Returns only the level that stands out most, at index `node`; or `by_latency` if rates show less.
     std::vector<near_level> nodes_by_rate(std::vector<near_level> by_latency, double jump, const grouping& hosts,
                                           std::size_t& node) {
         net_.begin("rates of pairs");
@@ -87,7 +87,7 @@ private:
 
     bool tell_something(const grouping& hosts) const { return hosts.count > 1 && hosts.count < n_; }
 
-    // Whether each host that has several ranks is a node: few questions, where a search asks many.
+    // Returns true if rates show each host with several ranks as a node. Costs far fewer probes than a search.
     bool rates_show(const grouping& hosts) {
         if (!tell_something(hosts)) return false;
         const std::vector<std::vector<int>> ranks = hosts.members();
@@ -100,7 +100,7 @@ private:
         return true;
     }
 
-    // Finds the level beyond which distances grow most, the number of levels where nowhere does. Returns how much.
+    // Sets `found` to the level beyond which distances grow most; levels.size() if none do. Returns the factor.
     double node_level(const std::vector<near_level>& levels, const distances& by, std::size_t& found) {
         double most = of_a_node;
         found = levels.size();
@@ -116,7 +116,7 @@ private:
         return most;
     }
 
-    // As hosts say, since measurements say otherwise or nothing.
+    // Uses hosts as nodes: measurements disagree or show nothing, or hosts are trusted.
     void nodes_are(const grouping& hosts) {
         found_.node.groups = hosts;
         const std::vector<std::vector<int>> nodes = hosts.members();
@@ -151,12 +151,12 @@ private:
     found_nodes found_;
 };
 
-constexpr double most_misfit = 0.3;  // of a tree that explains what is measured
-// The spread beyond which fewer streams at once may tell more: on slow processors three-racks had 0.22 to 0.60 while
-// all nodes sent, and 0.08 to 0.16 while half of them did. Wrong groups were found from 0.12 on.
+constexpr double most_misfit = 0.3;  // largest misfit of a tree that explains the measurements
+// Misfit above which fewer streams at once may show more: on slow processors three-racks had 0.22 to 0.60 while all
+// nodes sent, and 0.08 to 0.16 while half of them did. Wrong groups were found from 0.12 on.
 constexpr double too_much_at_once = 0.08;
-constexpr std::size_t most_pairs = 5;  // that tell the overhead of a level
-constexpr int most_domains = 4;        // whose links inside nodes are measured
+constexpr std::size_t most_pairs = 5;  // measured for the overhead of a level
+constexpr int most_domains = 4;        // measured for the rates of a level inside nodes
 
 std::vector<observation> joined(std::vector<observation> first, const std::vector<observation>& then) {
     first.insert(first.end(), then.begin(), then.end());
@@ -194,7 +194,7 @@ private:
         all_.notes.push_back(fmt::format(text, std::forward<Args>(args)...));
     }
 
-    // Other work changed answers: nothing is sure.
+    // Reports that other work disturbed the measurements: no level is sure.
     void doubt(const std::string& why) {
         note("Cannot tell for sure: {}.", why);
         in_doubt_ = true;
@@ -228,7 +228,7 @@ private:
     void find_network() {
         net_.begin("what nodes send by one rank and by all");
         all_.nics = find_nics(net_, all_.nodes);
-        std::vector<std::vector<int>> ranks = all_.nodes;  // those of one NIC number at the same place
+        std::vector<std::vector<int>> ranks = all_.nodes;  // sorted below: ranks of one NIC number at the same place
         for (std::size_t n = 0; n < all_.nics.of_rank.size(); ++n) {
             std::map<int, int> nic;
             for (std::size_t i = 0; i < ranks[n].size(); ++i) nic[all_.nodes[n][i]] = all_.nics.of_rank[n][i];
@@ -295,7 +295,7 @@ private:
         all_.levels.insert(all_.levels.end(), network_.begin(), network_.end());
     }
 
-    // Returns the rate of the link of one of `inner` to its fellows: all its ranks send to those of the next one.
+    // Returns the rate of an `inner` group's link to its siblings: all its ranks send to those of another group.
     double rate_inside(const grouping& inner, const grouping& outer) {
         const std::vector<std::vector<int>> members = inner.members();
         std::vector<double> found;
@@ -321,13 +321,13 @@ private:
         for (found_level& l : all_.levels) {
             std::vector<double> found;
             for (const auto& [a, b] : pairs_at(inner, l.groups)) found.push_back(net_.overhead(a, b));
-            // Pairs that share a core take longer, and so do those beside other work.
+            // The minimum counts: pairs that share a core, or run beside other work, take longer.
             l.overhead = found.empty() ? 0 : *std::min_element(found.begin(), found.end());
             inner = l.groups;
         }
     }
 
-    // Ranks of neighbours in `inner` that `outer` joins: some at most.
+    // Returns pairs of ranks from neighbouring groups of `inner` that `outer` joins, most_pairs at most.
     static std::vector<std::pair<int, int>> pairs_at(const grouping& inner, const grouping& outer) {
         const std::vector<std::vector<int>> members = inner.members();
         std::vector<std::pair<int, int>> found;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr double unlimited = std::numeric_limits<double>::infinity();
 
-// By link, the streams that cross it.
+// The streams that cross each link.
 class link_streams {
 public:
     link_streams(const stream_paths& paths, std::size_t links) : begins_(links + 1) {
@@ -28,11 +28,11 @@ public:
     }
 
 private:
-    std::vector<std::size_t> begins_;  // by link; then the end of the last one
+    std::vector<std::size_t> begins_;  // start of each link's streams; then the end of the last ones
     std::vector<std::size_t> streams_;
 };
 
-constexpr double worst_misfit = 0.7;  // that one stream counts for: half or twice the rate
+constexpr double worst_misfit = 0.7;  // largest misfit of one stream: half or twice the rate
 
 double misfit_of(double seen, double expected) {
     return std::min(std::abs(std::log(std::max(seen, 1.0) / expected)), worst_misfit);
@@ -43,7 +43,7 @@ double misfit_of(double seen, double expected) {
 std::vector<double> fair_rates(const stream_paths& paths, std::span<const double> capacity) {
     const link_streams over(paths, capacity.size());
     std::vector<double> rates(paths.size(), unlimited), left(capacity.begin(), capacity.end());
-    std::vector<double> share(left.size());  // of each stream that waits for the link
+    std::vector<double> share(left.size());  // rate of each stream that still waits for the link
     std::vector<std::size_t> waiting(left.size()), open, full;
     const auto divide = [&](std::size_t l) {
         if (waiting[l] > 0) share[l] = left[l] / static_cast<double>(waiting[l]);
@@ -105,7 +105,7 @@ hypothesis::hypothesis(const std::vector<observation>& seen, groupings levels)
             for (const int link : paths[s]) carried[at(link)] += o.rates[s];
         for (std::size_t l = 0; l < carried.size(); ++l) capacity_[l] = std::max(capacity_[l], carried[l]);
     }
-    for (std::size_t l = 0; l < capacity_.size(); l += 2)  // both directions are alike
+    for (std::size_t l = 0; l < capacity_.size(); l += 2)  // both directions have the same rate
         capacity_[l] = capacity_[l + 1] = std::max({capacity_[l], capacity_[l + 1], 1.0});
     for (std::size_t i = 0; i < seen.size(); ++i) {
         expected_.push_back(fair_rates(all_paths[i], capacity_));

@@ -10,10 +10,10 @@
 
 namespace terrace::detail::bench {
 
-/// By stream, the links that it crosses.
+/// The links that each stream crosses.
 class stream_paths {
 public:
-    /// Adds a link to the path of the stream that comes next.
+    /// Adds a link to the path of the current stream, which end_stream() completes.
     void add_link(int link) { links_.push_back(link); }
     void end_stream() { ends_.push_back(links_.size()); }
 
@@ -24,19 +24,19 @@ public:
     }
 
 private:
-    std::vector<int> links_;         // of all paths, one after the other
-    std::vector<std::size_t> ends_;  // by stream
+    std::vector<int> links_;         // links of all paths, path after path
+    std::vector<std::size_t> ends_;  // end of each path in links_
 };
 
-/// What each stream gets where links are shared fairly: no stream can have more unless one that has less loses some.
+/// Computes max-min fair rates: no stream can have more unless one that has less loses some.
 /// @param capacity by link [B/s], positive
-/// @returns by stream [B/s]; infinite where it crosses no link
+/// @returns by stream [B/s]; infinite if the stream crosses no link
 std::vector<double> fair_rates(const stream_paths& paths, std::span<const double> capacity);
 
 /// Groups of nodes, nested, innermost first.
 using groupings = std::vector<grouping>;
 
-/// Links from groups to what is around them, and back: two for each group of each level.
+/// The links between groups and the level around them, numbered: up() leaves a group, up() + 1 enters it.
 class links_of {
 public:
     explicit links_of(const groupings& levels);
@@ -51,14 +51,14 @@ private:
     int count_ = 0;
 };
 
-/// Nested groups, and links of the rates that they were seen to carry.
+/// Nested groups, with links as fast as the highest rates observed on them.
 class hypothesis {
 public:
     hypothesis(const std::vector<observation>& seen, groupings levels);
     hypothesis(const hypothesis&) = delete;
     hypothesis& operator=(const hypothesis&) = delete;
 
-    /// How far what was seen is from what is expected, by stream, and all of it.
+    /// Returns how far observed rates are from expected ones: misfit() over all streams, off() by stream.
     double misfit() const { return std::accumulate(off_.begin(), off_.end(), 0.0); }
     const std::vector<double>& off() const noexcept { return off_; }
     const std::vector<std::vector<double>>& rates() const noexcept { return expected_; }

@@ -15,11 +15,11 @@ namespace terrace::detail::bench {
 
 namespace {
 
-constexpr double alike = 0.08;          // rates of links that are taken to be equal
-constexpr double fast_network = 2e9;    // [B/s], of InfiniBand rather than Ethernet where messages are
-constexpr double quick_network = 8e-6;  // at most so late [s]
+constexpr double alike = 0.08;          // relative difference of rates that are treated as equal
+constexpr double fast_network = 2e9;    // [B/s]; a network is InfiniBand, not Ethernet, from this rate on
+constexpr double quick_network = 8e-6;  // [s]; and up to this latency
 
-// Rates that are within noise of one another made equal: the median of each lot.
+// Replaces rates that differ only by noise with their median.
 std::vector<double> evened(const std::vector<double>& rates) {
     std::vector<std::size_t> order(rates.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
@@ -65,7 +65,7 @@ public:
         const auto inside = static_cast<std::size_t>(std::ranges::count(d_.levels, true, &found_level::in_nodes));
         hierarchy h;
         std::vector<std::vector<int>> children;
-        // By rank, its domain of the level before; at first itself.
+        // Domain of each rank on the previous level; at first the rank itself.
         std::vector<int> below = numbers_below(static_cast<int>(places_.size()));
         for (std::size_t l = 0; l < d_.levels.size(); ++l) {
             const found_level& found = d_.levels[l];
@@ -83,7 +83,7 @@ public:
     }
 
 private:
-    // Things of `below` in each of `of`, in the order of places.
+    // Returns the number of domains of `below` in each domain of `of`, in the order of places.
     std::vector<int> sizes(const std::vector<int>& of, const std::vector<int>& below) const {
         std::vector<int> result;
         int last = -1, last_below = -1;
@@ -96,7 +96,7 @@ private:
         return result;
     }
 
-    // `rates` are by number of the group of `below`, in the order of these in places.
+    // Evens `rates`, given by group number of `below`, and returns them in the order of places.
     std::vector<double> ordered_rates(const std::vector<double>& rates, const std::vector<int>& below) const {
         std::vector<double> result;
         const std::vector<double> even = evened(rates);
@@ -129,7 +129,7 @@ private:
             last = n;
             nics.of_rank.push_back(nics.first[nics.first.size() - 2] + nic_[at(r)]);
         }
-        // A node that has more NICs than any other shows them one by one, not together.
+        // A node with more NICs than any other cannot show them all at once, so node rates are sums of NIC rates.
         level& link = h.levels[at(h.node_levels())];
         link = normalised(with_rates(std::move(link), nics.node_rates()));
         limit_to_nics(h);
@@ -144,7 +144,7 @@ std::string rates_text(const level& l) {
     return fmt::format("{} to {}", format_bandwidth(std::ranges::min(l.rates)), format_bandwidth(l.bandwidth));
 }
 
-// What the children of a level have together, of the link that the level's domain has itself.
+// Returns the largest ratio of the total rate of a domain's children to the rate of the domain's own link.
 std::string oversubscription(const hierarchy& h, int l) {
     if (l + 1 >= h.depth()) return "-";
     double worst = 0;

@@ -9,14 +9,14 @@ namespace terrace::detail::bench {
 
 namespace {
 
-constexpr int all_pairs_up_to = 16;        // things
-constexpr double apart = 1.3;              // one distance of another, which stand out
-constexpr double least_gap = 1.12;         // between the nearest of both
+constexpr int all_pairs_up_to = 16;        // ranks
+constexpr double apart = 1.3;              // least ratio of a distance to the median of the previous level
+constexpr double least_gap = 1.12;         // least ratio of the nearest distances of both levels
 constexpr double least_confidence = 0.85;  // of a level that is kept
 
 int log2_of(std::size_t n) { return static_cast<int>(std::bit_width(n)); }
 
-// Distances between which others begin. Where several gaps follow close on one another, the widest.
+// Returns limits between levels of distances: the geometric mean of the two distances around each gap.
 std::vector<double> thresholds(std::vector<double> values) {
     std::sort(values.begin(), values.end());
     std::vector<double> found;
@@ -49,7 +49,7 @@ public:
         return all;
     }
 
-    // Groups that are nearer than `threshold`, each of groups of `inner`.
+    // Joins groups of `inner` that are nearer to one another than `threshold`.
     grouping at_most(double threshold, const grouping& inner) {
         const std::vector<std::vector<int>> members = inner.members();
         std::vector<int> of(at(inner.count), -1), left = numbers_below(inner.count);
@@ -59,7 +59,7 @@ public:
             const int pivot = left.back();
             left.pop_back();
             of[at(pivot)] = next;
-            if (fruitless > patience) continue;  // what is left is apart
+            if (fruitless > patience) continue;  // the rest stay apart
             const int leader = members[at(pivot)].front();
             const auto is_near = [&](int g) {
                 return distance_(things_[at(leader)], things_[at(members[at(g)].front())]) < threshold;
@@ -72,7 +72,7 @@ public:
         return grouping{of, inner.count}.of_things(inner);
     }
 
-    // What is known of the groups beyond what they were made of.
+    // Measures more pairs. Returns the fraction of known distances that agree with the groups, or inside them if less.
     double confidence(const grouping& g, double threshold) {
         for (std::size_t i = 0; i < things_.size(); ++i) {
             const std::size_t other = dice_() % things_.size();

@@ -11,12 +11,12 @@
 
 namespace terrace::detail::bench {
 
-/// Things that fall into groups: the group of each, numbered from 0 by their lowest thing.
+/// Items in groups: `of` is the group of each item. Groups are numbered from 0, by their lowest item.
 struct grouping {
     std::vector<int> of;
     int count = 0;
 
-    /// Numbers the groups anew, by their lowest member. @param of any number or name by thing
+    /// Renumbers groups by their lowest item. @param of any number or name of a group, by item
     template <class Key = int>
     static grouping numbered(const std::vector<Key>& of) {
         grouping found;
@@ -28,11 +28,11 @@ struct grouping {
         }
         return found;
     }
-    /// Returns n groups of one thing each.
+    /// Returns n groups of one item each.
     static grouping each(int n) { return {numbers_below(n), n}; }
-    /// Returns one group of n things.
+    /// Returns one group of n items.
     static grouping one(int n) { return numbered(std::vector<int>(at(n))); }
-    /// Groups of the groups of `inner`, as groups of what is in these.
+    /// Converts groups of the groups of `inner` into groups of the items of `inner`.
     grouping of_things(const grouping& inner) const {
         std::vector<int> all;
         for (const int g : inner.of) all.push_back(of[at(g)]);
@@ -46,14 +46,14 @@ struct grouping {
     friend bool operator==(const grouping&, const grouping&) = default;
 };
 
-/// Ranks that are nearer to one another than to others.
+/// Groups of ranks that are nearer to one another than to other ranks.
 struct near_level {
     grouping groups;
-    double distance = 0;    ///< inside a group, where the groups of the level before do not contain both
-    double confidence = 0;  ///< the part of what was measured that agrees with it
+    double distance = 0;    ///< median inside a group, between different groups of the previous level
+    double confidence = 0;  ///< fraction of measured distances that agree with the groups
 };
 
-/// Distances between ranks, each measured once: latencies [s], or the times that bytes take [s/B].
+/// Distances between ranks, each measured once: latencies [s], or times per byte [s/B].
 class distances {
 public:
     explicit distances(std::function<double(int, int)> measure) : measure_(std::move(measure)) {}
@@ -66,11 +66,11 @@ private:
     std::map<std::pair<int, int>, double> known_;
 };
 
-/// Groups of `things` (ranks) at each distance that stands out, innermost first; the last one, of all, is left out.
-/// Asks for distances of log n things to all others, and of the rest to one of each group until theirs is found.
+/// Returns levels of groups of `things` (ranks), innermost first, without the group of all. Measures all distances
+/// of about log n ranks; of the others those to one rank per group, until their group is found.
 std::vector<near_level> near_levels(distances& distance, const std::vector<int>& things, std::uint64_t seed);
 
-/// The median of distances between things of one group that `inner` has apart. 0: none is known
+/// Returns the median of known distances inside groups of `outer`, between groups of `inner`; 0 if none is known.
 double distance_between(const distances& distance, const grouping& inner, const grouping& outer,
                         const std::vector<int>& things);
 

@@ -11,10 +11,10 @@ namespace terrace::detail::bench {
 
 namespace {
 
-constexpr double beyond_one_rank = 1.2;  // what all ranks of a node carry beyond one, where they have several NICs
-constexpr double on_one_nic = 0.75;      // of the sum of two streams that share a NIC, at most
-constexpr double other_rail = 0.8;       // of a stream's rate, at most, where it leaves its rail
-constexpr double as_much = 1.15;         // of one stream's rate, at most, all streams over a spine that one fills
+constexpr double beyond_one_rank = 1.2;  // least ratio of the rates of all ranks and one, if a node has several NICs
+constexpr double on_one_nic = 0.75;      // largest fraction of both rates alone that two streams get on one NIC
+constexpr double other_rail = 0.8;       // largest fraction of its rate that a stream keeps off its rail
+constexpr double as_much = 1.15;         // largest ratio of all streams to one, over a spine that one fills
 constexpr int most_lanes = 16;
 
 class nic_search {
@@ -32,7 +32,7 @@ public:
         if (nodes_[largest_].size() < 2) return found;
         const std::size_t a = largest_, b = second_;
         double best_of_one = 0;
-        for (const int target : nodes_[b])  // the first of them may be on another rail
+        for (const int target : nodes_[b])  // the first target may be on another rail
             if (best_of_one == 0 || nodes_[b].size() <= most_lanes)
                 best_of_one = std::max(best_of_one, alone({nodes_[a].front(), target}));
         if (together(a, b) < beyond_one_rank * best_of_one) return found;
@@ -55,7 +55,7 @@ private:
         return known != alone_.end() ? known->second : alone_.emplace(key, net_.rate(s)).first->second;
     }
 
-    // What all ranks of a node send to another, each to one there as far as there are so many.
+    // Returns the total rate from the ranks of one node to those of another, in the better of two pairings.
     double together(std::size_t a, std::size_t b) {
         double best = 0;
         for (const std::size_t turn : {std::size_t{0}, std::size_t{1}}) {
@@ -70,7 +70,7 @@ private:
 
     bool share(std::size_t n, std::size_t i, std::size_t j) {
         const std::vector<int>& targets = nodes_[n == largest_ ? second_ : largest_];
-        double best = 0;  // of what both have alone; targets may share a NIC, too
+        double best = 0;  // fraction of both rates alone; targets may share a NIC, too
         for (std::size_t x = 0; x < targets.size() && x < 4; ++x) {
             const std::size_t y = (x + 1 + x / 2) % targets.size();
             const stream both[] = {{nodes_[n][i], targets[x]}, {nodes_[n][j], targets[y]}};
@@ -83,7 +83,7 @@ private:
     }
 
     void find_shares(found_nics& found) {
-        std::map<std::size_t, std::vector<int>> of_size;  // nodes of equally many ranks are taken to be alike
+        std::map<std::size_t, std::vector<int>> of_size;  // nodes with equally many ranks count as equal
         for (std::size_t n = 0; n < nodes_.size(); ++n) {
             auto [known, is_new] = of_size.try_emplace(nodes_[n].size());
             if (is_new) {
@@ -99,15 +99,15 @@ private:
         }
     }
 
-    // By the ranks of the largest node, each of which stands for its rail.
+    // Finds rails by ranks of the largest node, one for each rail.
     void find_rails(found_nics& found) {
         const std::vector<int>& here = nodes_[largest_];
         const std::vector<int>& there = nodes_[second_];
         double least = found.rate;
         for (const int target : there) least = std::min(least, alone({here.front(), target}));
         if (least > other_rail * found.rate) return;
-        std::vector<int> heads;  // the first rank of each rail
-        // Ranks of the other node first: those of one rail have one head there.
+        std::vector<int> heads;  // first rank of the largest node on each rail
+        // Finds the rail of each rank of the other node. Its head is a rank of the largest node with a full rate to it.
         std::vector<int> rails_there;
         for (const int rank : there) {
             int rail = -1;
@@ -138,8 +138,8 @@ private:
         found.spine = spine_of(found);
     }
 
-    // All that leaves the first rail for the second one, from all nodes at once. Where one stream gets as much, its
-    // rate is the one to trust: many streams that share a slow link start and end at different times.
+    // Returns the total rate of streams from the first rail to the second, one from each node. If one stream alone is
+    // about as fast, its rate is more reliable: many streams over a slow link start and end at different times.
     double spine_of(const found_nics& found) {
         const auto of_rail = [&](std::size_t n, int rail) {
             for (std::size_t r = 0; r < nodes_[n].size(); ++r)

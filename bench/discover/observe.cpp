@@ -10,14 +10,14 @@ namespace terrace::detail::bench {
 namespace {
 
 constexpr int few_nodes = 8, some_nodes = 16;
-constexpr int tried_orders = 64;  // of which one is taken
+constexpr int tried_orders = 64;  // candidates for one order
 constexpr double of_what_was_seen = 0.9;
 
-// Some orders of nodes, where each two nodes are in one half about as often as any other two: such a pair shows whether
-// it shares a link, and after that many shuffles by chance some pairs never were together.
+// Returns orders of nodes in which each two nodes are in one half about equally often: only then a pair shows whether
+// it shares a link. After as many random shuffles some pairs were never together.
 std::vector<std::vector<int>> orders_of_halves(int nodes, std::uint64_t seed) {
     std::vector<std::vector<int>> orders;
-    if (nodes < 3) return orders;  // nobody shares a link
+    if (nodes < 3) return orders;  // no link is shared
     std::mt19937_64 dice(seed);
     std::vector<std::vector<int>> together(at(nodes), std::vector<int>(at(nodes)));
     const auto visit_pairs = [half = nodes / 2](const std::vector<int>& order, auto&& visit) {
@@ -51,7 +51,7 @@ observation watched(node_network& net, std::vector<stream> between) {
 
 std::vector<double> node_network::ask(std::span<const stream> between, bool once) {
     std::vector<stream> all;         // between ranks
-    std::vector<std::size_t> whose;  // the stream between nodes that each is part of
+    std::vector<std::size_t> whose;  // the node stream of each
     for (std::size_t s = 0; s < between.size(); ++s) {
         const auto from = at(between[s].from), to = at(between[s].to);
         for (int i = 0; i < std::min(lanes_[from], lanes_[to]); ++i) {
@@ -89,7 +89,7 @@ std::vector<observation> observe_alone(node_network& net, std::uint64_t seed) {
 std::vector<observation> observe_all(node_network& net, std::uint64_t seed) {
     const int n = net.nodes();
     std::vector<observation> seen;
-    if (n < 3) return seen;  // nobody shares a link
+    if (n < 3) return seen;  // no link is shared
     std::mt19937_64 dice(seed);
     std::vector<int> order = numbers_below(n);
     const int count = n <= few_nodes ? 6 : n <= some_nodes ? 4 : 2;
@@ -126,7 +126,7 @@ void measure_uplinks(node_network& net, switch_tree& tree) {
         const grouping& groups = tree[l].groups;
         const std::vector<std::vector<int>> members = groups.members();
         for (int g = 0; g < groups.count; ++g) {
-            // To nodes of all other groups in turn, inside the group around both, where there is one.
+            // The targets are nodes of all other groups in turn, but inside the group around both if there is one.
             std::vector<std::vector<int>> others;
             for (int o = 0; o < groups.count; ++o) {
                 const bool together = l + 1 == tree.size() || tree[l + 1].groups.of[at(members[at(o)].front())] ==

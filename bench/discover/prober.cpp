@@ -18,26 +18,26 @@ using steady = std::chrono::steady_clock;
 
 constexpr int order_tag = 101, result_tag = 102, ping_tag = 103, stream_tag = 104;
 constexpr int ping_bytes = 8, pings = 24, fewest_pings = 8, untimed = 4;
-constexpr double enough_pinged = 0.05;      // [s], for the fewest: where ranks wait for a core, each takes long
+constexpr double enough_pinged = 0.05;      // [s]; then the fewest suffice: pings are slow if ranks wait for cores
 constexpr double overhead_duration = 0.02;  // [s]
 constexpr int stream_slots = 6;             // messages in flight of a stream
 constexpr int short_message = 32 << 10, long_message = 1 << 20;
 constexpr double usual_duration = 0.07, longest_duration = 2, rough_duration = 0.012;  // [s]
-constexpr double warm_up = 0.35;       // of the duration: shapers and windows fill
-constexpr int fewest_messages = 12;    // that a rate is told from
-constexpr double fast_stream = 0.5e9;  // [B/s], of which overheads of short messages take a tenth and more
+constexpr double warm_up = 0.35;       // part of the duration, in which shapers and windows fill
+constexpr int fewest_messages = 12;    // for a rate
+constexpr double fast_stream = 0.5e9;  // [B/s]; above it overheads of short messages cost a tenth or more
 constexpr int name_length = 256;
-constexpr int looks = 4;  // of who wakes up: a message that has arrived may take several steps
+constexpr int looks = 4;  // tests per wake-up: an arrived message may need several steps
 
 double since(steady::time_point begin) { return std::chrono::duration<double>(steady::now() - begin).count(); }
 
-// Messages to one rank: as many in flight as the window, until time is up; then a last one in each slot.
+// The stream to one rank: all slots in flight until time is up, then a last message in each slot.
 class sender {
 public:
     sender(communicator& comm, int to, int bytes) : comm_(comm), to_(to), go_(at(bytes)), stop_(at(bytes)) {
         stop_.front() = std::byte{1};
     }
-    // Returns true if something moved.
+    // Returns true if a message was sent.
     bool step(bool time_is_up) {
         bool moved = false;
         for (request& slot : slots_) {
@@ -58,7 +58,7 @@ private:
     std::array<request, stream_slots> slots_;
 };
 
-// The other end: messages of one rank come in the order sent, so slots complete in turn.
+// The stream from one rank. Messages arrive in the order sent, so slots complete in turn.
 class receiver {
 public:
     receiver(communicator& comm, int from, int bytes) : comm_(comm), from_(from) {
@@ -83,14 +83,14 @@ public:
     }
     bool done() const noexcept { return stops_ == stream_slots; }
 
-    // Messages while all streams run: neither the first, of filling buffers, nor the last.
+    // Returns the message rate [1/s] while all streams run, without start and end, and the number of messages counted.
     std::pair<double, int> per_second(double duration) const {
         if (arrivals_.empty()) return {0, 0};
         const auto after = [&](double part) {
             return arrivals_.front() +
                    std::chrono::duration_cast<steady::duration>(std::chrono::duration<double>(part * duration));
         };
-        // Messages come in lots: from the end of one, not its beginning, to the end of another.
+        // Messages arrive in bursts: time is counted from the end of one burst to the end of another.
         auto first = std::lower_bound(arrivals_.begin(), arrivals_.end(), after(warm_up));
         if (first != arrivals_.begin()) --first;
         const auto last = std::lower_bound(first, arrivals_.end(), after(0.95));
@@ -116,7 +116,7 @@ private:
 }  // namespace
 
 prober::prober(communicator& comm)
-    : comm_(comm), nap_(comm.rank() == 0 ? 200 : std::max(500, 40 * comm.size())) {}  // many sleepers wake up seldom
+    : comm_(comm), nap_(comm.rank() == 0 ? 200 : std::max(500, 40 * comm.size())) {}  // many ranks wake up less often
 
 // ---- orders ---------------------------------------------------------------------------------------------------------
 
@@ -129,7 +129,7 @@ void prober::receive_asleep(void* into, std::int64_t bytes, int from, int tag) {
     }
 }
 
-// what, peer, bytes, duration in microseconds, streams out and in.
+// An order is sent as kind, peer, bytes, duration [us], numbers of streams out and in, and their peers.
 void prober::send_order(int rank, const order& o) {
     std::vector<std::int32_t> words{static_cast<int>(o.what),
                                     o.peer,
@@ -171,7 +171,7 @@ double prober::ping(int peer, bool first) {
     std::array<std::byte, ping_bytes> data{};
     std::vector<double> times;
     const auto first_begin = steady::now();
-    constexpr std::byte last{1};  // of the messages, as the first rank says and the other one answers
+    constexpr std::byte last{1};  // marks the last message of the first rank, and its answer
     for (int i = 0; data.front() != last; ++i) {
         const auto begin = steady::now();
         if (first && (i + 1 == pings || (i + 1 >= fewest_pings && since(first_begin) > enough_pinged)))
@@ -274,7 +274,7 @@ std::vector<double> prober::rates(std::span<const stream> all) {
     }
 }
 
-// ---- what ranks say of themselves -----------------------------------------------------------------------------------
+// ---- names ----------------------------------------------------------------------------------------------------------
 
 std::vector<std::string> prober::names(communicator& comm, const std::string& own) {
     std::array<char, name_length> mine{};

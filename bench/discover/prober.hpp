@@ -11,34 +11,34 @@
 
 namespace terrace::detail::bench {
 
-/// Probes over the messages of a communicator, whatever network carries them. Rank 0 asks; all others answer, and sleep
-/// between. One per communicator.
+/// Probes over the messages of a communicator, on any network. Rank 0 measures. The other ranks execute its orders, and
+/// sleep in between. One per communicator.
 class prober final : public probes {
 public:
     explicit prober(communicator& comm);
 
     int ranks() const override { return comm_.size(); }
-    /// Rank 0 alone. @throws transport_error, timeout_error, rank_failed_error
+    /// Measurements, on rank 0 only. @throws transport_error, timeout_error, rank_failed_error
     double latency(int a, int b) override;
     double overhead(int a, int b) override;
     std::vector<double> rates(std::span<const stream> all) override;
     double rough_rate(const stream& self) override;
-    /// Rank 0 alone: lets the others return from answer().
+    /// Lets the other ranks return from answer(). On rank 0 only.
     void finish() {
         for (int r = 1; r < comm_.size(); ++r) send_order(r, {});
     }
-    /// All other ranks: answers until rank 0 is finished.
+    /// Executes the orders of rank 0 until it calls finish(). On all other ranks.
     void answer();
 
-    /// Text of every rank, by rank. Collective.
+    /// Returns the text of each rank, by rank. Collective.
     static std::vector<std::string> names(communicator& comm, const std::string& own);
 
 private:
     enum class kind : int { finish, latency, rates };
     struct order {
         kind what = kind::finish;
-        int peer = 0;           ///< of latency; negative: this rank answers -peer - 1
-        int message_bytes = 0;  ///< of rates
+        int peer = 0;           ///< for latency; negative: this rank answers rank -peer - 1
+        int message_bytes = 0;  ///< for rates
         double duration = 0;    ///< [s]
         std::vector<int> to, from;
     };

@@ -7,10 +7,10 @@ namespace terrace::detail::bench {
 
 namespace {
 
-constexpr double agreement = 0.05;  // of two answers
+constexpr double agreement = 0.05;  // largest relative difference of two results that agree
 constexpr std::size_t most_answers = 6;
 
-// Whether the best two agree; `answers` are sorted, best first.
+// Returns true if the best two agree; `answers` are sorted, best first.
 bool agree(const std::vector<double>& answers) {
     return answers.size() >= 2 && std::abs(answers[1] - answers[0]) <= agreement * std::max(answers[0], answers[1]);
 }

@@ -12,14 +12,14 @@ namespace terrace::detail::bench {
 
 namespace {
 
-constexpr double noticeable = 0.1;         // change of a rate
+constexpr double noticeable = 0.1;         // relative change of a rate
 constexpr double price_of_group = 0.15;    // misfit that a group has to explain
-constexpr double unslowed = 0.9;           // of what is expected
-constexpr double slower_link = 0.8;        // of what its members have
+constexpr double unslowed = 0.9;           // least fraction of the expected rate if nothing slows a stream
+constexpr double slower_link = 0.8;        // largest fraction of its members' total rate that a slower link has
 constexpr std::size_t fewest_changed = 3;  // streams
-constexpr std::size_t least_part = 50;     // of these streams, as a divisor
-constexpr double least_gain = 1e-6;        // less is rounding
-constexpr std::size_t most_joined = 32;    // items of which all pairs are asked: of 64 that takes 30 s
+constexpr std::size_t least_part = 50;     // at least one of so many streams changes
+constexpr double least_gain = 1e-6;        // smaller gains are rounding errors
+constexpr std::size_t most_joined = 32;    // items of which all pairs are evaluated: 64 take 30 s
 
 // Returns the lowest number that no group has.
 int lowest_unused(const std::vector<int>& groups) {
@@ -28,14 +28,14 @@ int lowest_unused(const std::vector<int>& groups) {
     return number;
 }
 
-// What a search for a level finds.
+// The result of a search for a level.
 struct new_level {
     grouping groups;
-    double gain = 0;        // [misfit]
-    double confidence = 0;  // the part of the misfit of slower streams that it explains
+    double gain = 0;        // by which the misfit is reduced
+    double confidence = 0;  // fraction of the misfit of slowed streams that it explains
 };
 
-// A level of groups of the groups of levels[below], inside those of the level after it.
+// Searches for a level that joins groups of levels[below] (the items) inside groups of the level after it.
 class level_search {
 public:
     level_search(const std::vector<observation>& seen, const groupings& levels, std::size_t below)
@@ -46,7 +46,7 @@ public:
             for (std::size_t n = 0; n < items.of.size(); ++n) parent_[at(items.of[n])] = levels[below + 1].of[n];
     }
 
-    // Groups that explain more than they cost, if there are some.
+    // Returns groups that explain more than they cost, if there are any.
     std::optional<new_level> find() const {
         if (parent_.size() < 3) return {};
         std::optional<std::pair<std::vector<int>, double>> best;
@@ -83,7 +83,7 @@ private:
         return hypothesis(seen_, inserted(of_nodes(groups))).misfit() + price_of_group * static_cast<double>(shared);
     }
 
-    // Items between which no stream is slower than expected are in one group: nothing slows down what stays inside.
+    // Joins items if no stream between them is slower than expected: streams inside a group do not cross its link.
     std::vector<int> never_slowed() const {
         const std::size_t n = parent_.size();
         std::vector<std::vector<std::vector<double>>> parts(n, std::vector<std::vector<double>>(n));
@@ -119,7 +119,7 @@ private:
         return groups;
     }
 
-    // Moves one item at a time to where it explains more, until nothing does. Returns the cost.
+    // Joins groups and moves single items as long as that lowers the cost. Returns the cost.
     double climb(std::vector<int>& groups) const {
         double now = cost(groups);
         for (bool better = true; better;) {
@@ -148,12 +148,12 @@ private:
         return now;
     }
 
-    // Makes one group of two, of the two that explain the most together, for as long as that lowers the cost, `now`.
-    // Returns true if it did. A pair is asked again only when it comes first by what it explained before: costs take
-    // long, and a merger changes few of them.
+    // Joins two groups at a time, those with the largest gain, as long as that lowers the cost, `now`. Returns true if
+    // it did. A pair is evaluated again only when its earlier gain is the largest: evaluations are slow, and a merger
+    // changes few gains.
     bool join(std::vector<int>& groups, double& now) const {
         struct pair {
-            double gain = 0;                    // when it was asked
+            double gain = 0;                    // at its last evaluation
             std::size_t first = 0, second = 0;  // the first item of each group
 
             bool operator<(const pair& other) const {
@@ -197,8 +197,8 @@ private:
         return better;
     }
 
-    // Returns the part of the misfit that a hypothesis explains of the streams that it has slower, or nothing where
-    // that is less than half, or these are too few of `streams`.
+    // Returns the fraction of the misfit of slowed streams that `with` explains. Returns nothing if that is less than
+    // half, or if too few of `streams` are slowed.
     std::optional<double> explained(const hypothesis& without, const hypothesis& with, std::size_t streams) const {
         std::size_t changed = 0, i = 0;
         double was = 0, is = 0;
@@ -213,7 +213,7 @@ private:
         return was > 0 ? 1 - is / was : 0;
     }
 
-    // How many streams leave or enter group g.
+    // Returns the number of streams that leave or enter group g.
     std::size_t streams_of(const std::vector<int>& groups, int g) const {
         const auto is_in = [&](int node) { return groups[at(levels_[below_].of[at(node)])] == g; };
         std::size_t count = 0;
@@ -222,7 +222,7 @@ private:
         return count;
     }
 
-    // Takes groups apart that explain too little by themselves.
+    // Splits groups that explain too little by themselves.
     std::vector<int> without_hidden(std::vector<int> groups) const {
         for (std::size_t first = 0; first < groups.size(); ++first) {
             std::vector<std::size_t> others;
@@ -237,9 +237,9 @@ private:
         return groups;
     }
 
-    // Where one group alone shares a link, what is left of its parent is taken for the other group: all that goes
-    // through the one's link goes through the other's, so that nothing tells them apart. Beside several groups what is
-    // left is one more where it never carried what its members have: the others' links then hide its own.
+    // Joins the remaining items of a parent. Beside a single group they are the other group: the same streams cross
+    // both links, so no measurement distinguishes them. Beside several groups they are one more if their link never
+    // carried the sum of their rates: the links of the others then hide it.
     std::vector<int> with_the_rest(std::vector<int> groups) const {
         std::vector<int> sizes(groups.size());
         for (const int g : groups) ++sizes[at(g)];
@@ -278,7 +278,7 @@ private:
     std::vector<int> parent_;
 };
 
-constexpr double waits = 0.9;  // of what comes from below, at most, that a link carries which slows it down
+constexpr double waits = 0.9;  // fraction of the rates below that a link carries, at most, if it slows them down
 
 bool is_idle(const switch_level& inner, const switch_level& outer) {
     std::vector<int> parent(at(inner.groups.count));

@@ -10,19 +10,19 @@
 
 namespace terrace::detail::bench {
 
-/// Streams between nodes: of one rank of each, or of several side by side where that carries more.
+/// Streams between nodes: of one rank of each, or of several ranks side by side if these carry more.
 class node_network {
 public:
-    /// @param ranks of each node   @param lanes of each node: how many of its ranks send, from its first on
+    /// @param ranks of each node   @param lanes by node: the number of its ranks that send, from the first on
     node_network(careful_probes& net, std::vector<std::vector<int>> ranks, std::vector<int> lanes)
         : net_(net), ranks_(std::move(ranks)), lanes_(std::move(lanes)) {}
 
     int nodes() const noexcept { return static_cast<int>(ranks_.size()); }
-    /// What arrives between nodes while all streams run [B/s]; asked once.
+    /// Returns the rate at which each stream arrives while all run [B/s], measured once.
     std::vector<double> rates_once(std::span<const stream> between) { return ask(between, true); }
-    /// The same, asked until answers agree.
+    /// The same, measured until results agree.
     std::vector<double> rates(std::span<const stream> between) { return ask(between, false); }
-    /// The same of one by itself.
+    /// The same for one stream by itself.
     double rate(stream between);
 
 private:
@@ -33,45 +33,45 @@ private:
     std::vector<int> lanes_;
 };
 
-/// Streams between nodes that ran at once, and what arrived of each [B/s].
+/// Streams between nodes that ran at the same time, and the rate of each [B/s].
 struct observation {
     std::vector<stream> between;
     std::vector<double> rates;
 };
 
-/// Streams by themselves.
+/// Observes streams that run by themselves.
 std::vector<observation> observe_alone(node_network& net, std::uint64_t seed);
 
-/// All nodes send at once: to each other one in turn, in orders that are shuffled.
+/// Observes all nodes while they send at once, each to every other node in turn, in shuffled orders.
 std::vector<observation> observe_all(node_network& net, std::uint64_t seed);
 
-/// Half of the nodes send to the other half, and back, in orders that are shuffled: fewer streams, of which each rank
-/// has one, where processors do not keep up with those of observe_all().
+/// Observes one half of the nodes sending to the other, and back, in shuffled orders. These are fewer streams, one per
+/// rank, for processors that do not keep up with those of observe_all().
 std::vector<observation> observe_halves(node_network& net, std::uint64_t seed);
 
-/// Groups of nodes that share a link to the others, nested.
+/// Nested groups of nodes that share a link to the other nodes.
 struct switch_level {
-    grouping groups;            ///< of nodes
-    std::vector<double> rates;  ///< by group, of its link to what is around it, per direction [B/s]
-    double confidence = 1;      ///< the part of what was unlikely before it that it explains
+    grouping groups;            ///< group of each node
+    std::vector<double> rates;  ///< rate of each group's link to the level around it, per direction [B/s]
+    double confidence = 1;      ///< fraction of the misfit of slowed streams that the level explains
 };
 
-/// Innermost first; the first one is that of nodes, each by itself. The last level, of all, is left out.
+/// Levels, innermost first. The first level has one node per group; the level of all nodes is left out.
 using switch_tree = std::vector<switch_level>;
 
-/// How far what was seen is from what streams get over the links of a tree, the mean of all: 0.1 is a tenth, half or
-/// twice the rate is the worst.
+/// Returns how far observed rates are from fair shares of the links of a tree, as a mean over streams. 0.1 is a tenth;
+/// half or twice the rate is the worst.
 double misfit(const switch_tree& tree, const std::vector<observation>& seen);
 
-/// Finds groups of nodes beyond those that are `known`, from who slows whom down. A level is found only if it changes
-/// the rate of some streams by a tenth, and halves how far these are from what is expected.
+/// Finds groups of nodes beyond the `known` ones, from streams that slow one another down. A level counts only if it
+/// lowers the expected rates of some streams by a tenth, and halves the misfit of these.
 /// @param known groups of nodes, innermost first, nested
 switch_tree find_switches(const std::vector<observation>& seen, int nodes, const std::vector<grouping>& known);
 
-/// Measures the links of groups: all nodes of one send to the others.
+/// Measures the link of each group: all its nodes send to nodes of other groups.
 void measure_uplinks(node_network& net, switch_tree& tree);
 
-/// Leaves out levels whose links carry all that comes from below, within a tenth: no measurement shows them.
+/// Removes levels whose links carry the whole rate of the level below, within a tenth: no measurement shows them.
 /// @param known groups of nodes that are kept
 void leave_out_idle(switch_tree& tree, const std::vector<grouping>& known);
 

@@ -68,7 +68,7 @@ private:
         return comm_.reduce_async(c.send, c.recv, c.count, of_.type, of_.root, of_.op);
     }
 
-    // Blocks that are all as long as `count` says, of which ranks know nothing.
+    // Calls the function with lengths. All blocks have `count` elements, but each rank knows only its own lengths.
     void tell_lengths(const call& c) {
         sent_.assign(static_cast<std::size_t>(comm_.size()), c.count);
         received_.resize(sent_.size());
@@ -81,7 +81,7 @@ private:
     plan plan_;
     communicator comm_;
     bool windows_, rounds_;
-    std::vector<std::int64_t> sent_, received_;  // of blocks
+    std::vector<std::int64_t> sent_, received_;  // lengths of blocks
     std::vector<request> started_;
 };
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t period = 1021;  // prime: no shard, chunk or segment is a multiple of it
 
-// Up to here a type has all integers.
+// The largest integer up to which the type has all integers.
 template <class T>
 constexpr std::int64_t largest_integer() {
     if constexpr (std::same_as<T, std::uint64_t>) return std::numeric_limits<std::int64_t>::max();
@@ -24,7 +24,7 @@ constexpr std::int64_t largest_integer() {
     else return std::int64_t{1} << (fraction_bits<part_t<T>>() + 1);
 }
 
-// 0 ... 63, without order.
+// Returns a scrambled number, 0 to 63.
 std::int64_t scrambled(int rank, std::int64_t i) noexcept {
     std::uint64_t x = static_cast<std::uint64_t>(rank) * period + static_cast<std::uint64_t>(i) + 1;
     x *= 0x9e3779b97f4a7c15;  // Fibonacci hashing; the high bits are the good ones
@@ -33,30 +33,30 @@ std::int64_t scrambled(int rank, std::int64_t i) noexcept {
     return static_cast<std::int64_t>(x >> 58);
 }
 
-// True for at most `most` of the ranks, for others at every element.
+// Returns true for at most `most` of the ranks, which vary from element to element.
 bool is_picked(int rank, std::int64_t i, std::int64_t most, int ranks) noexcept {
-    const auto apart = static_cast<int>((ranks + most - 1) / most);  // of so many neighbours, one
+    const auto apart = static_cast<int>((ranks + most - 1) / most);  // one of so many neighbours is picked
     return rank % apart == scrambled(rank / apart, i) % apart;
 }
 
-// True for one of the ranks at every element.
+// Returns true for one of the ranks at each element.
 bool is_chosen(int rank, std::int64_t i, int ranks) noexcept {
     return (scrambled(1000, i) * 64 + scrambled(1001, i)) % ranks == rank;
 }
 
-// Never 0 where there is room for that, so that leaving a rank out shows. Of bits and truth values each result depends
-// on one rank.
+// Returns an input. It is not 0 if the type has room for that, so a missing rank shows. Each result of band, bor, land
+// and lor depends on one rank.
 template <class T>
 double value_of(reduce_op op, int rank, std::int64_t i, int ranks) noexcept {
     const std::int64_t any = scrambled(rank, i);
     switch (op) {
         case reduce_op::sum:
         case reduce_op::premul_sum:
-        case reduce_op::avg:  // no partial sum leaves the integers that the type has
+        case reduce_op::avg:  // no partial sum exceeds the integers of the type
             if (const std::int64_t high = std::min<std::int64_t>(largest_integer<T>() / ranks, 64); high > 0)
                 return static_cast<double>(any * high / 64 + 1);
             return is_picked(rank, i, largest_integer<T>(), ranks) ? static_cast<double>(any % 2) : 0;
-        case reduce_op::prod:  // odd: products that wrap around keep all that went into them
+        case reduce_op::prod:  // odd: products that wrap around still depend on all factors
             if constexpr (std::integral<T>) return static_cast<double>(2 * any + 1);
             else
                 return !is_picked(rank, i, std::int64_t{largest_exponent<part_t<T>>()}, ranks) ? 1
@@ -76,7 +76,7 @@ double value_of(reduce_op op, int rank, std::int64_t i, int ranks) noexcept {
 
 template <class T>
 T reduction_of(reduce_op op, const std::vector<double>& values) {
-    // Integers wrap around; averages of floats are rounded once, those of the short ones from single precision.
+    // Integers wrap around. Averages of floats are rounded once, those of short floats from single precision.
     using wide = std::conditional_t<std::integral<T>, std::uint64_t, accumulator_t<part_t<T>>>;
     const auto fold = [&](auto&& combine) {
         return std::accumulate(values.begin() + 1, values.end(), static_cast<wide>(values.front()),
@@ -155,7 +155,7 @@ std::int64_t exact_data::wrong_results(const std::byte* data, std::int64_t first
     return beyond(rounding * together, data, first, count);
 }
 
-// The sum over ranks of their largest elements.
+// Returns the sum over ranks of their largest elements.
 double exact_data::largest_together() const {
     double sum = 0;
     for (int r = 0; r < ranks_; ++r)
@@ -167,7 +167,7 @@ double exact_data::largest_together() const {
     return sum;
 }
 
-// Results that are further from the right ones than an error of floats, or no numbers.
+// Counts floats that differ from the result by more than `error`, or are NaN.
 std::int64_t exact_data::beyond(double error, const std::byte* data, std::int64_t first,
                                 std::int64_t count) const noexcept {
     std::int64_t bad = 0;

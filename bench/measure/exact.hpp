@@ -8,27 +8,27 @@
 
 namespace terrace::detail::bench {
 
-/// Inputs whose reduction over all ranks, in any grouping, is known and exactly representable, so that results compare
-/// with ==. They are small integers without order, repeated after a prime number of elements: what is moved by a block,
-/// left out or counted twice shows.
+/// Inputs whose reduction over all ranks is known and exactly representable in any grouping, so results compare with
+/// ==. They are small integers in scrambled order, with a prime number of elements as period. Blocks that are
+/// displaced, left out or counted twice therefore show.
 class exact_data {
 public:
     exact_data(element_type type, reduce_op op, int rank, int ranks);
 
-    /// This rank's input.
+    /// Writes this rank's input.
     void fill(std::byte* data, std::int64_t count) const noexcept;
-    /// Elements that are not the reduction of all ranks' inputs; data[0] is element `first` of the whole result.
-    /// @param rounding what they may be away from it (rounding_error); 0: nothing
+    /// Counts elements that differ from the reduction of all inputs; data[0] is element `first` of the whole result.
+    /// @param rounding error bound (rounding_error); 0: exact
     std::int64_t wrong_results(const std::byte* data, std::int64_t first, std::int64_t count,
                                double rounding = 0) const noexcept;
-    /// Elements that are not the input of `rank`; data[0] is element `first` of it.
+    /// Counts elements that differ from the input of `rank`; data[0] is element `first` of the input.
     std::int64_t wrong_inputs(int rank, const std::byte* data, std::int64_t count, std::int64_t first = 0) const {
         return wrong(input_of(rank), data, first, count);
     }
-    /// Overwrites a result, so that it is not taken for the next call's.
+    /// Overwrites a buffer, so an old result cannot pass as that of the next call.
     void spoil(std::byte* data, std::int64_t count) const noexcept;
 
-    /// A vector repeats these elements.
+    /// The elements of one period, which vectors repeat.
     using tile = std::vector<std::byte>;
     tile input_of(int rank) const;
 

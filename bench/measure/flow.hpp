@@ -7,36 +7,35 @@
 
 namespace terrace::detail::bench {
 
-/// In place of a rank.
+/// Value instead of a rank: there is none.
 inline constexpr int nobody = -1;
 
-/// A stream of messages from this rank to `to`, and one from `from`; either may be nobody. Both ends name equal
-/// sizes.
+/// A stream of messages to rank `to`, and one from rank `from`; either may be nobody. Both ends use equal sizes.
 struct flow {
     int to = nobody;
     int from = nobody;
     int message_bytes = 0;
-    int messages = 0;  ///< of one run
+    int messages = 0;  ///< messages per run
 };
 
-/// How fast a rank sends: a message for each that it receives, or as fast as its own messages pass.
+/// Pace of a sender: one message for each that the rank receives, or as fast as its own messages complete.
 enum class pace { of_receives, of_sends };
 
-/// Sends and receives several runs in one stream without a pause: the first warms up and empties the buckets of
-/// shapers.
-/// @returns when each message was there, from the begin of the stream [s]; nothing where none arrives
+/// Sends and receives several runs in one stream without a pause. The first run warms up, and empties the token buckets
+/// of shapers.
+/// @returns arrival time of each message, from the start of the stream [s]; empty if this rank receives none
 std::vector<double> arrivals(const world& w, const flow& f, pace sends);
 
-/// Median time of one message over the runs, where it arrives: start-ups and acknowledgements do not count [s]. 0 where
-/// nothing arrives.
+/// Returns the median over runs of the time per message at the receiver [s], without start-ups and acknowledgements. 0
+/// if this rank receives nothing.
 double time_of_message(const world& w, const flow& f);
 
-/// Messages per second that arrive while all the streams run that end at `end` or later: the median of three quarters
-/// of that time, the first left out. What a lost packet held back arrives at once, and would make one quarter too fast.
+/// Returns the message rate while all streams run, which is until `end` [1/s]: the median of quarters 2 to 4 of that
+/// time. Messages held back by a lost packet arrive at once, and would make one quarter too fast.
 /// @param times as from arrivals
 double arrival_rate(std::span<const double> times, double end);
 
-/// A barrier that leaves the cores to those who measure.
+/// Waits for all ranks in a barrier, asleep, to leave the cores to ranks that measure.
 void wait_asleep(const world& w);
 
 }  // namespace terrace::detail::bench

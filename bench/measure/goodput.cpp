@@ -14,7 +14,7 @@ namespace {
 constexpr int message_bytes = wire_segment;
 constexpr int fewest_of_run = 8;
 
-// Two places, whose nearest common level it is.
+// Returns two places whose innermost common level is `l`, if there are any.
 std::optional<std::pair<int, int>> pair_across(const tree& shape, int l) {
     for (int d = 0; d < shape.domains(l); ++d)
         if (const int child = shape.first_child(l, d); shape.children(l, d) > 1)
@@ -22,7 +22,7 @@ std::optional<std::pair<int, int>> pair_across(const tree& shape, int l) {
     return {};
 }
 
-// Returns the messages of one run: 16 MiB, or what passes in 0.3 s if that is less.
+// Returns the number of messages of one run: 16 MiB, or 0.3 s at this rate if that is less.
 int messages_of_run(double bandwidth) {
     const double bytes = std::min(16.0 * (1 << 20), 0.3 * bandwidth);
     return std::max(fewest_of_run, static_cast<int>(bytes / message_bytes));

@@ -10,13 +10,13 @@
 
 namespace terrace::detail::bench {
 
-/// The rank of the world at each place of the machine: nodes by their lowest rank, ranks of a node by rank; or as they
-/// come, where they are placed anywhere.
+/// Returns the rank at each place of the machine: nodes by their lowest rank, ranks of a node in order. With placement
+/// anywhere, rank r is at place r.
 std::vector<int> ranks_by_place(const world& w, options::placement place);
 
-/// Payload bytes a second of one TCP connection through each level's link, by level; nothing for levels that are not
-/// ethernet. Empty where links cannot be told: all ranks on one host, or not placed by node. Collective; takes
-/// about two seconds a level at most. Without MPI nothing is measured, and a level of ethernet has 0.
+/// Returns the payload rate of one TCP connection through a link of each level [B/s]; nothing for levels that are not
+/// ethernet or join nothing. Empty if links cannot be measured: all ranks on one host, or not placed by node.
+/// Collective; at most about two seconds per level. Without MPI nothing is measured, and ethernet levels have 0.
 std::vector<std::optional<double>> measure_goodput(const world& w, const hierarchy& machine, options::placement place);
 
 }  // namespace terrace::detail::bench

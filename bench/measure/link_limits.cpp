@@ -11,13 +11,13 @@ namespace terrace::detail::bench {
 
 namespace {
 
-constexpr std::size_t copied = std::size_t{32} << 20;  // each way
+constexpr std::size_t copied = std::size_t{32} << 20;  // [bytes] per direction
 constexpr int copies = 7;
 
-// Copies one way, in a stream of their own, between a buffer of the device and one of the host.
+// Copies in one direction between a device buffer and a host buffer, in a stream of its own.
 class one_way {
 public:
-    // `in`: from the device.
+    // @param in true: from the device to the host
     one_way(const gpu& on, bool in)
         : gpu_(on),
           stream_(on.make_stream()),
@@ -31,7 +31,7 @@ public:
         watch_.stop();
     }
 
-    // Of the copy that has been started [s].
+    // Waits for the started copy, and returns its time [s].
     double time() const {
         for (bool done = false; !done;) gpu_.check(gpu_.runtime().stream_done(stream_.get(), &done), "cudaStreamQuery");
         return watch_.seconds();
@@ -44,7 +44,7 @@ private:
     std::shared_ptr<std::byte> from_, to_;
 };
 
-// Payload of TCP in an Ethernet frame of 1500 bytes, of the 1514 on the wire (docs/measurements/large-messages.md).
+// TCP payload of a 1500-byte Ethernet frame over its 1514 bytes on the wire (docs/measurements/large-messages.md).
 constexpr double payload_of_frame = 1448.0 / 1514.0;
 
 std::optional<double> percent(double limit, double time) {
@@ -56,7 +56,7 @@ std::optional<double> percent(double limit, double time) {
 
 bus_rates measure_bus(const world& w, const gpu& on) {
     const one_way from_device(on, true), to_device(on, false);
-    // The median over copies of the maximum over ranks.
+    // Returns the rate by the median over copies of the maximum over ranks.
     const auto rate = [&](bool in, bool out) {
         std::vector<double> times;
         for (int n = -1; n < copies; ++n) {

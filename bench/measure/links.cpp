@@ -30,19 +30,19 @@ constexpr int overhead_message = 8;  // [bytes]
 constexpr int round_trips = 200;
 constexpr int messages_for_overhead = 1000;
 constexpr int fewest_timed = 16;
-constexpr double time_of_run = 0.25;  // [s]; four of them are run
+constexpr double time_of_run = 0.25;  // [s]; there are four runs
 constexpr int most_repeats = 2;
-constexpr double same_rate = 0.97;  // of two rates, at least: they differ by noise
+constexpr double same_rate = 0.97;  // least ratio of two rates that differ only by noise
 
 class link_meter {
 public:
-    // `rates`: of the links of the children by the file, or their ratios.
+    // @param rates the file's rates of the links of the children [B/s]
     link_meter(const world& w, const partners& p, std::vector<double> rates)
         : world_(w), p_(p), rates_(std::move(rates)), to_(p.to[at(w.rank())]), from_(p.from[at(w.rank())]) {}
 
-    // What arrives per second at a child while all streams run, as a part of the rate in the file: at the child that
-    // gets the most of its. No stream keeps the pace of another that meets it at a rank: over unequal links that one
-    // may be slower.
+    // Returns the rate that arrives at a child while all streams run, as a fraction of its rate in the file: the
+    // largest of all children. No stream keeps the pace of another stream of its rank, which may be slower over unequal
+    // links.
     double bandwidth() const {
         const double guess = world_.maximum(timed(wire_segment, fewest_timed));
         const double fit = time_of_run / std::max(guess, 1e-9);
@@ -75,7 +75,7 @@ public:
     }
 
 private:
-    // What `measure` finds while only those who take part are awake.
+    // Returns the result of `measure` on ranks that take part, while all others sleep.
     template <class Measure>
     auto alone(std::size_t bytes, int messages, Measure measure) const {
         wait_asleep(world_);
@@ -124,7 +124,7 @@ measured_machine measure_machine(const world& w, const hierarchy& machine, const
             return f;
         };
         found = measured_level{measured(pair, "one pair"), measured(all, "all pairs")};
-        // Streams of all pairs are slower where they share links, or because something else ran: the fastest counts.
+        // All pairs may be slower because they share links, or because of other work: the fastest result counts.
         for (int again = 0; l >= machine.node_levels() && again < most_repeats; ++again) {
             if (found->all.bandwidth >= found->pair.bandwidth * same_rate) break;
             shown.now(fmt::format("{}: bandwidth of all pairs again", name_of(machine, l)));
@@ -146,7 +146,7 @@ hierarchy calibrated(hierarchy machine, const measured_machine& m) {
         const auto& [pair, all] = *m.levels[at(l)];
         const bool in_node = l < machine.node_levels();
         level& link = machine.levels[at(l)];
-        // A network's link carries what one pair had; inside a node all ranks share the memory.
+        // A network link carries at least the rate of one pair; inside a node all ranks share the memory.
         const double bandwidth = in_node ? all.bandwidth : std::max(all.bandwidth, pair.bandwidth);
         for (double& rate : link.rates) rate *= bandwidth / link.bandwidth;
         link.bandwidth = bandwidth;

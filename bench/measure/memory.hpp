@@ -10,18 +10,18 @@
 
 namespace terrace::detail::bench {
 
-/// Where the buffers of calls are, and the clock that times calls on them.
+/// The memory in which the buffers of calls lie, and the clock that times calls on them.
 class memory {
 public:
     virtual ~memory() = default;
 
-    /// Page by page: where a buffer begins is then no accident of a run.
+    /// Allocates at a page boundary, so the alignment of buffers does not vary from run to run.
     virtual std::shared_ptr<std::byte> allocate(std::int64_t bytes) = 0;
-    /// `make` writes `bytes` bytes to memory of the host; then they are at `to`.
+    /// Lets `make` write `bytes` bytes to host memory, then moves them to `to`.
     virtual void put(std::byte* to, std::int64_t bytes, const std::function<void(std::byte*)>& make) = 0;
-    /// What is at `from`, in memory of the host, until the next call of this or of put().
+    /// Returns the bytes at `from` in host memory, valid until the next call of get() or put().
     virtual const std::byte* get(const std::byte* from, std::int64_t bytes) = 0;
-    /// How long this rank's calls take, all of them [s].
+    /// Returns the total time of the calls on this rank [s].
     virtual double time(backend& what, std::span<const call> calls) = 0;
 };
 

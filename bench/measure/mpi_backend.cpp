@@ -70,7 +70,7 @@ private:
 
     std::string name() const { return std::string(row_of(of_.what).mpi) + (of_.own_lengths ? "v" : ""); }
 
-    // MPI takes the lengths of what arrives as known: to tell them is no part of it.
+    // MPI requires that receivers know all lengths, so exchanging lengths is no part of its time.
     int start_v(const call& c, int count) {
         int ranks = 0;
         MPI_Comm_size(comm_, &ranks);
@@ -85,7 +85,7 @@ private:
         return MPI_Alltoallv(c.send, counts, begins, type_, c.recv, counts, begins, type_, comm_);
     }
 
-    std::vector<int> counts_, begins_;  // of blocks
+    std::vector<int> counts_, begins_;  // of blocks [elements]
     MPI_Datatype type_;
     MPI_Op op_;
     MPI_Comm comm_ = MPI_COMM_NULL;

@@ -28,10 +28,10 @@ public:
         const auto asks_for = [&](std::string_view what) {
             return std::any_of(argv, argv + argc, [&](std::string_view a) { return a.starts_with(what); });
         };
-        // MPI_Finalize of Open MPI then waits for no rank that was killed. Terrace sees to that, but not over UCX.
+        // Lets MPI_Finalize of Open MPI wait for no killed rank. Terrace does the same, but not over UCX.
         const bool over_ucx = asks_for("ucx") || asks_for("--transport=ucx");
         if (asks_for("--chaos") && over_ucx) ::setenv("OMPI_MCA_async_mpi_finalize", "1", 0);
-        const bool devices = asks_for("--device");  // stages over MPI between them have a thread of their own
+        const bool devices = asks_for("--device");  // MPI stages between devices run in a thread of their own
         int provided = 0;
         check(MPI_Init_thread(&argc, &argv, devices ? MPI_THREAD_MULTIPLE : MPI_THREAD_FUNNELED, &provided),
               "MPI_Init_thread");

@@ -9,7 +9,7 @@ namespace terrace::detail::bench {
 /// Throws transport_error if an MPI call of the bench failed.
 void check(int code, const char* call);
 
-/// All ranks, for calls of MPI. @throws usage_error where they have no MPI
+/// Returns the communicator of all ranks, for MPI calls. @throws usage_error if the ranks have no MPI
 MPI_Comm comm_of(const world& w);
 
 }  // namespace terrace::detail::bench

@@ -1,4 +1,4 @@
-// What a terrace-bench has that was built without MPI in place of what takes it.
+// Substitutes for the functions that require MPI, in a terrace-bench that was built without it.
 
 #include <terrace/error.hpp>
 

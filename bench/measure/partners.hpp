@@ -9,10 +9,10 @@
 
 namespace terrace::detail::bench {
 
-/// Who talks to whom on a level: ranks of the world, which has `ranks` by place in the machine.
+/// Senders and receivers on a level, as ranks of the world. `ranks` has the rank at each place of the machine.
 struct partners {
-    std::vector<int> to, from;  ///< by rank; nobody
-    std::vector<int> child;     ///< of the level, that it is in, by rank
+    std::vector<int> to, from;  ///< peer of each rank, or nobody
+    std::vector<int> child;     ///< child of the level that contains each rank
     bool any = false;
 
     partners(const tree& shape, int l, const std::vector<int>& ranks)
@@ -26,20 +26,20 @@ struct partners {
     }
 };
 
-/// Rank i of each child sends to rank i of the next child of the same domain, round and round.
+/// Pairs rank i of each child with rank i of the next child of the same domain, in a ring.
 partners all_pairs(const tree& shape, int l, const std::vector<int>& ranks);
-/// The first two children of the level that have a sibling, one rank of each, both ways.
+/// Pairs one rank each of the first two children with the same parent on the level, in both directions.
 partners one_pair(const tree& shape, int l, const std::vector<int>& ranks);
-/// Rank i of each child of a domain is a group, as a collective among children has them.
+/// Returns groups of rank i of each child of a domain, as in a collective among the children.
 std::vector<std::vector<int>> fellows(const tree& shape, int l, const std::vector<int>& ranks);
 
-/// By the file, or their ratios: the rates of the links of a level's children.
+/// Returns the file's rates of the links of a level's children [B/s].
 std::vector<double> rates_of(const hierarchy& machine, int l);
-/// What arrives at a child, [B/s] over its ranks, as a part of its link's rate: at the child that gets the most of its.
-/// Collective.
+/// Returns the rate that arrives at a child, as a fraction of the rate of its link: the largest of all children.
+/// Collective. @param arrives_here the rate at this rank [B/s], which is summed over the ranks of a child
 double largest_part(const world& w, const partners& p, const std::vector<double>& rates, double arrives_here);
 
-/// "level 2 of 3, rack": for progress.
+/// Returns "level 2 of 3, rack", for progress.
 std::string name_of(const hierarchy& machine, int l);
 
 }  // namespace terrace::detail::bench

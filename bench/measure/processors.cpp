@@ -23,8 +23,7 @@ double own_processor_seconds() {
     return seconds(used.ru_utime) + seconds(used.ru_stime);
 }
 
-// proc(5): "cpu" user nice system idle iowait irq softirq steal guest guest_nice; guests' time is in user and nice,
-// too.
+// proc(5): "cpu" user nice system idle iowait irq softirq steal guest guest_nice; user and nice include guest time.
 std::optional<processor_time> parse_processor_time(const std::string& stat) {
     constexpr int steal = 7;
     std::istringstream text(stat);

@@ -58,8 +58,8 @@ runner::runner(const world& w, const settings& s, memory& where, collective what
     }
 }
 
-// Collectives in place destroy their input, so each call gets a fresh one; the others have it as warm in the cache.
-// Where blocks are gathered or scattered in place, a rank's own lies at its place among all.
+// Writes the input of each call: collectives in place destroy it, and for others it is then equally warm in the cache.
+// In place, the rank's own block of an allgather or reduce_scatter lies at its place among all blocks.
 call runner::prepare(std::size_t which, int number, std::int64_t count, bool spoiled) {
     const bool in_place = backends_[which].what->in_place();
     const auto begin = static_cast<std::ptrdiff_t>(number * settings_.end);
@@ -102,7 +102,7 @@ double runner::time_call(std::size_t which, std::int64_t count, std::int64_t* wr
     for (std::size_t i = 0; i < calls_.size(); i += at_once)
         seconds += where_.time(*backends_[which].what, std::span(calls_).subspan(i, at_once));
     in_last_call_ = own_processor_seconds() - before;
-    world_.barrier();  // what comes next takes cores from ranks that are not through yet
+    world_.barrier();  // the next work would take cores from ranks that are still in the call
 
     if (wrong)
         for (const call& c : calls_)
@@ -124,7 +124,7 @@ std::vector<row> runner::measure(std::int64_t count, progress& shown) {
     std::vector<std::int64_t> wrong(backends_.size());
     std::vector<double> processor(backends_.size());
 
-    // One call of each.
+    // Makes one call of each back end.
     const auto round = [&](bool checked, std::string_view stage, int number, int of, auto&& take) {
         for (const std::size_t i : order_of_round(backends_.size(), number)) {
             shown.show([&] {

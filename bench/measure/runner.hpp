@@ -16,7 +16,7 @@
 
 namespace terrace::detail::bench {
 
-/// What one backend did at one size.
+/// The results of one back end at one size.
 struct row {
     std::string algorithm;
     collective what = collective::allreduce;
@@ -25,19 +25,19 @@ struct row {
     std::int64_t count = 0, bytes = 0;       ///< as nccl-tests count them
     std::vector<double> times = {};          ///< by iteration, the maximum over ranks [s]
     std::vector<double> ratios = {};         ///< by iteration, this time over that of the reference; empty without one
-    std::optional<std::int64_t> wrong = {};  ///< elements over all ranks; nothing if unchecked
-    /// The part of a host's processor time that its hypervisor took while this size was measured, for the host that
-    /// lost most. Nothing if none says.
+    std::optional<std::int64_t> wrong = {};  ///< wrong elements over all ranks; nothing if unchecked
+    /// Processor time that the hypervisor took while this size was measured, on the host that lost most [%]. Nothing if
+    /// no host reports it.
     std::optional<double> percent_steal_time = {};
-    /// Processor time of all ranks in the timed calls, over the time that these took: cores that were busy. Ranks that
-    /// wait without sleeping count.
+    /// Mean number of busy cores: processor time of all ranks in the timed calls, divided by the time of these calls.
+    /// Ranks that spin or yield count as busy.
     double cores = 0;
 
     double median() const { return quantile(times, 0.5); }
 };
 
-/// Lets backends run one collective. Iterations alternate over all of them (A B C A B C ...), so that what else
-/// happens on the machine hits all alike.
+/// Measures one collective with several back ends. Their iterations alternate (order_of_round), so other work on the
+/// machine affects all alike.
 class runner {
 public:
     struct named_backend {
@@ -52,7 +52,7 @@ public:
     std::vector<row> measure(std::int64_t count, progress& shown);
 
 private:
-    /// Time of a call on this rank [s]. Adds wrong elements to `wrong`; null: does not look.
+    /// Returns the time of a call on this rank [s]. Adds wrong elements to `wrong`; null: no check.
     double time_call(std::size_t which, std::int64_t count, std::int64_t* wrong);
     call prepare(std::size_t which, int number, std::int64_t count, bool spoiled);
     std::int64_t wrong_elements(const call& c, double rounding);
@@ -68,9 +68,9 @@ private:
     struct buffers {
         std::shared_ptr<std::byte> input, output;
     };
-    std::vector<buffers> memory_;  // by backend; most share it
-    std::vector<call> calls_;      // of an iteration
-    double in_last_call_ = 0;      // of the processor, on this rank [s]
+    std::vector<buffers> memory_;  // by back end; most share one
+    std::vector<call> calls_;      // calls of one iteration
+    double in_last_call_ = 0;      // processor time on this rank [s]
 };
 
 }  // namespace terrace::detail::bench

@@ -16,11 +16,11 @@ namespace {
 
 options for_any_machine() {
     options o = options::from_environment();
-    o.plan_file.clear();  // the bench's own may be of another machine
+    o.plan_file.clear();  // the bench's own plan may be for another machine
     return o;
 }
 
-// What they ask of one another goes over a communicator of their own.
+// The ranks of a run over UCX. The operations of world use a communicator of their own.
 class ucx_ranks final : public world {
 public:
     ucx_ranks() : all_(ucx::create(for_any_machine())) {
@@ -43,7 +43,7 @@ public:
     std::string error_lines(const std::string& what) const override {
         return detail::error_lines("terrace-bench", {{rank_, what}}, size_);
     }
-    // The others see that this rank is gone.
+    // The other ranks detect that this rank has failed.
     void abort(int code) const override { _exit(code); }
 
 protected:

@@ -17,7 +17,7 @@ void world::agree(bool ok, const std::string& message) const {
     for (int r = 0; r < size(); ++r)
         if (failed[at(r)]) who.push_back(r);
     if (who.empty()) return;
-    // Where the first rank fails, all most likely do, or it is the only one that tried: the rank is of no interest.
+    // If rank 0 fails, probably all ranks do, or only rank 0 has tried: the message need not name ranks.
     std::string text = who.front() == 0 ? message : fmt::format("{}: {}", ranks_named(who), message);
     throw refusal(text_from(who.front(), std::move(text)));
 }

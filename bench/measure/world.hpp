@@ -11,14 +11,14 @@
 
 namespace terrace::detail::bench {
 
-/// All ranks have learned that one of them cannot go on; what() is its message.
+/// Thrown on all ranks if one of them cannot continue; what() is its message.
 class refusal : public std::runtime_error {
 public:
     using std::runtime_error::runtime_error;
 };
 
-/// All ranks, and the few things that all parts of the bench ask of them. One per process. Functions are collective
-/// but where they only look.
+/// All ranks, and the operations among them that all parts of the bench need. One per process. Functions are
+/// collective, except those that only return a member.
 class world {
 public:
     world(const world&) = delete;
@@ -27,13 +27,13 @@ public:
 
     int rank() const noexcept { return rank_; }
     int size() const noexcept { return size_; }
-    /// Speaks for all.
+    /// True on the rank that prints for all.
     bool first() const noexcept { return rank_ == 0; }
     /// "Open MPI v4.1.4"; empty without MPI
     const std::string& library() const noexcept { return library_; }
     bool has_mpi() const noexcept { return !library_.empty(); }
 
-    /// Every rank's lowest fellow on its host, by rank.
+    /// The lowest rank on the host of each rank, by rank.
     const std::vector<int>& hosts() const noexcept { return hosts_; }
     int host_count() const;
 
@@ -43,13 +43,13 @@ public:
         return mine;
     }
     virtual std::int64_t sum(std::int64_t mine) const = 0;
-    /// Element by element, over all ranks.
+    /// Replaces each element by its maximum over all ranks.
     virtual void maximum(std::span<double> mine) const = 0;
 
-    /// The first rank's text.
+    /// Returns the text of the first rank.
     std::string from_first(std::string text) const { return text_from(0, std::move(text)); }
 
-    /// Runs `part` on every rank. If it throws on any, all ranks throw refusal with the message of the first of those.
+    /// Runs `part` on every rank. If it throws on any, all ranks throw refusal with the message of the first such rank.
     template <class Part>
     auto together(Part part) const {
         std::optional<decltype(part())> result;
@@ -72,12 +72,12 @@ public:
         });
     }
 
-    /// What is wrong where the launcher has started more processes than there are ranks; empty: nothing. Not
-    /// collective.
+    /// Returns an error message if the launcher has started more processes than there are ranks, else an empty text.
+    /// Not collective.
     virtual std::string trouble_of_launch(int /*launched*/) const { return {}; }
-    /// What this rank prints of an error that ends the program, before it calls abort(). Not collective.
+    /// Returns the lines that this rank prints for an error that ends the program, before abort(). Not collective.
     virtual std::string error_lines(const std::string& what) const = 0;
-    /// Ends all ranks now: for failures that the others do not know of.
+    /// Ends all ranks now, for failures that the others do not know of.
     [[noreturn]] virtual void abort(int code) const = 0;
 
 protected:
@@ -94,9 +94,9 @@ private:
     void agree(bool ok, const std::string& message) const;
 };
 
-/// MPI from MPI_Init to MPI_Finalize. Null where the bench was built without MPI.
+/// Initialises MPI; the world finalises it when it ends. Null if the bench was built without MPI.
 std::unique_ptr<world> world_over_mpi(int& argc, char**& argv);
-/// Ranks without MPI, which meet as TERRACE_BOOTSTRAP says. @throws as ucx::create
+/// Connects ranks without MPI, by the bootstrap that TERRACE_BOOTSTRAP names. @throws as ucx::create
 std::unique_ptr<world> world_over_ucx();
 
 }  // namespace terrace::detail::bench

@@ -17,7 +17,7 @@ json or_null(const std::optional<T>& value) {
     return value ? json(*value) : json(nullptr);
 }
 
-// Rates of all levels, in GB/s as in the results.
+// Returns the rates of all levels, in GB/s as in the results.
 json levels_json(const link_limits& y) {
     json all = json::array();
     for (int l = 0; l < y.machine().depth(); ++l) {

@@ -60,7 +60,7 @@ std::string bus_text(const bus_rates& bus) {
         bus.in / 1e9, bus.out / 1e9, bus.both / 1e9);
 }
 
-// Where buffers cross the bus.
+// Returns a cell of the bus column; nothing if no buffers cross the bus.
 std::string bus_column(const conditions& c, std::string_view text) {
     return c.against.bus() ? fmt::format("{:>7} ", text) : "";
 }
@@ -76,13 +76,13 @@ const row* find(std::span<const row> rows, std::int64_t bytes, std::string_view 
     return found == rows.end() ? nullptr : &*found;
 }
 
-// The row with the least median, if there is anything to compare.
+// Returns the row with the least median; null if there is nothing to compare.
 const row* best_of(std::span<const row> rows) {
     if (rows.size() < 2) return nullptr;
     return &*std::ranges::min_element(rows, {}, &row::median);
 }
 
-// One line on a size: who is fastest, by how much, and what the plan runs.
+// Summarises a size: the fastest algorithm, its lead, and the stages that the plan runs.
 std::string size_summary(std::span<const row> rows, const row& best) {
     const row* next = nullptr;
     for (const row& r : rows)
@@ -101,7 +101,7 @@ figures figures_of(const conditions& c, const row& r) {
     f.time = r.median();
     f.algbw = f.time > 0 ? static_cast<double>(r.bytes) / f.time / 1e9 : 0;
     f.busbw = f.algbw * bus_factor(r.what, c.ranks.size());
-    // Elsewhere links are not the plan's.
+    // With other placements, links are not those of the plan.
     if (c.asked.place == options::placement::by_node)
         f.percent_of_limit = c.against.percent_of_limit(r.what, r.bytes, f.time);
     f.percent_of_goodput = c.against.percent_of_goodput(r.what, r.bytes, f.time);

@@ -30,20 +30,20 @@ namespace terrace::detail::bench {
 
 namespace {
 
-// What one variant did. Times are of an iteration, the maximum over ranks [s].
+// The results of one variant. Times are those of an iteration, the maximum over ranks [s].
 struct training_row {
     training_variant what;
     int buckets = 0;
     std::vector<double> times;           // by synchronisation: the mean of its iterations
-    std::vector<double> ratios;          // by synchronisation: over that of the first row
-    std::vector<double> communications;  // while buckets were in flight
-    std::vector<double> exposed;         // of that, after the backward pass
-    double processor = 0;                // part of the time in which the busiest rank had a core
-    double bound = 0;                    // that no schedule of messages can beat
-    std::optional<std::int64_t> wrong;   // gradients over all ranks; nothing if unchecked
+    std::vector<double> ratios;          // by synchronisation: time over that of the first row
+    std::vector<double> communications;  // time with buckets in flight
+    std::vector<double> exposed;         // part of it after the backward pass
+    double processor = 0;                // processor time of the busiest rank, over the elapsed time
+    double bound = 0;                    // lower bound for any schedule of messages
+    std::optional<std::int64_t> wrong;   // wrong elements over all ranks; nothing if unchecked
 };
 
-// What all rows have in common.
+// The common data of all rows.
 struct training_conditions {
     const world& ranks;
     const training_settings& asked;
@@ -89,7 +89,7 @@ json row_json(const training_row& r) {
 struct column {
     const char* name;
     std::string (*cell)(const training_row& r);
-    bool if_it_differs = false;  // else it stands above the table
+    bool if_it_differs = false;  // only if cells differ; else above the table
 };
 
 constexpr column columns[] = {
@@ -170,7 +170,7 @@ std::string to_json(const training_conditions& c, std::span<const training_row> 
     return all.dump(2) + '\n';
 }
 
-// What can be wrong with the input shows here, on all ranks or none.
+// Loads plan and model and checks all input: throws on all ranks or on none.
 std::pair<plan, training_model> load(const world& w, const training_settings& s) {
     return w.together([&] {
         if (w.first()) expect_replaceable(s.json_file, {s.plan_file, s.model}, s.force);

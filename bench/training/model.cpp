@@ -50,7 +50,7 @@ training_model scaled(training_model m, double scale, double slower) {
 
 double iteration_bound(const training_model& m, std::int64_t element,
                        const std::function<double(std::int64_t)>& limit) {
-    // From the last gradient that is ready, which is the first layer's, to the first one.
+    // From the gradient that is ready last, that of the first layer, to the one that is ready first.
     double ready = m.compute(), bound = ready;
     std::int64_t bytes = 0;
     for (const model_layer& l : m.layers) {

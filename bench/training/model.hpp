@@ -10,7 +10,7 @@
 
 namespace terrace::detail::bench {
 
-/// A parameter of a network, and the time that its layer computes.
+/// A parameter of a network, and the compute time of its layer.
 struct model_layer {
     std::string name;
     std::int64_t parameters = 0;
@@ -36,25 +36,25 @@ struct training_model {
     }
 };
 
-/// Names that built_in_model() takes.
+/// Returns the names that built_in_model() accepts.
 std::span<const std::string_view> built_in_models() noexcept;
-/// A network as its authors published it. A layer computes as long as its multiplications and additions take at
-/// 10 TFLOP/s: forward once, backward twice. Normalisations and biases take no time.
+/// Returns a network as published by its authors. The compute time of a layer is that of its multiplications and
+/// additions at 10 TFLOP/s: once forward, twice backward. Normalisations and biases cost no time.
 training_model built_in_model(std::string_view name);
-/// A line of the file is a layer: name, parameters, forward [ms], backward [ms], with commas between them. What follows
-/// a # is a comment. @throws input_error
+/// Reads a model. A line of the file is a layer: name, parameters, forward [ms], backward [ms], separated by commas.
+/// Text after a # is a comment. @throws input_error
 training_model read_model(const std::filesystem::path& file);
 
-/// The model with so much of its parameters and of its time; a layer keeps one parameter at least.
-/// @param slower the time is multiplied by this as well
+/// Returns the model with parameters and times multiplied by `scale`; a layer keeps one parameter at least.
+/// @param slower another factor of the times
 training_model scaled(training_model m, double scale, double slower);
 
-/// Returns a lower bound of an iteration [s]: what is not ready at some time travels after it, and no faster than the
-/// links allow. It is the longest of the compute time and, over all gradients k, of
+/// Returns a lower bound of an iteration [s]: gradients that are not ready at a time travel after that time, no faster
+/// than the links allow. It is the maximum of the compute time and, over all gradients k, of
 ///
 ///     time at which gradient k is ready + limit(bytes of gradient k and of all that become ready after it)
 ///
-/// @param element bytes of one   @param limit of an allreduce of so many bytes [s]
+/// @param element bytes of an element   @param limit lower bound of an allreduce of this many bytes [s]
 double iteration_bound(const training_model& m, std::int64_t element, const std::function<double(std::int64_t)>& limit);
 
 }  // namespace terrace::detail::bench

@@ -1,4 +1,4 @@
-// The networks that the bench knows, layer by layer as their authors published them.
+// The built-in networks, layer by layer, as published by their authors.
 
 #include <algorithm>
 #include <array>
@@ -12,9 +12,9 @@ namespace terrace::detail::bench {
 
 namespace {
 
-constexpr double flops = 10e12;  // a second, of a 2017 accelerator in float32
-constexpr int images = 32;       // of a batch
-constexpr int tokens = 1024;     // of a batch
+constexpr double flops = 10e12;  // per second, of a 2017 accelerator in float32
+constexpr int images = 32;       // per batch
+constexpr int tokens = 1024;     // per batch
 
 class network {
 public:
@@ -25,12 +25,12 @@ public:
         const double forward = 2 * products / flops;
         made_.layers.push_back({name, count, forward, 2 * forward});
     }
-    /// A scale and a shift, or a weight and a bias.
+    /// Adds a scale and a shift, or a weight and a bias.
     void norm(const std::string& name, std::int64_t count) {
         weight(name + ".weight", count);
         weight(name + ".bias", count);
     }
-    /// @param size of the square that comes out
+    /// @param size side of the square output
     void convolution(const std::string& name, std::int64_t in, std::int64_t out, int kernel, int size) {
         const std::int64_t count = in * out * kernel * kernel;
         weight(name + ".weight", count, static_cast<double>(count) * size * size * images);

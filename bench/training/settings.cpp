@@ -19,7 +19,7 @@ namespace {
 constexpr std::array<std::string_view, 8> reducers{"hierarchical", "sequential", "staged",         "flat-ring",
                                                    "flat-rings",   "two-level",  "two-level-nics", "central"};
 
-// "1/4", "0.25", "8".
+// Parses "1/4", "0.25" or "8".
 std::optional<double> ratio_in(const std::string& text) {
     try {
         std::size_t end = 0;

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::chrono::microseconds poll_interval{100};  // while gradients travel
 
-// Gradients that are checked: rank r has the value of rank 0 plus r. At most `largest`, plus ranks.
+// Gradients for checks: rank r has the value of rank 0 plus r, at most `largest` plus the number of ranks.
 constexpr int largest = 240;
 float value_of(int parameter, std::size_t i) {
     return static_cast<float>((i * 31 + static_cast<std::size_t>(parameter) * 7) % (largest + 1));

@@ -14,30 +14,30 @@
 
 namespace terrace::detail::bench {
 
-/// One way to train: what a row is about.
+/// One way to train, which has a row of the results.
 struct training_variant {
     std::string algorithm;
-    std::int64_t bucket_bytes = 0;  ///< before it is scaled, or one of training_settings
+    std::int64_t bucket_bytes = 0;  ///< before scaling, or a special size of training_settings
     bool overlap = true;
     int every = 1;
     int communicators = 1;
 };
 
-/// A rank that trains a model in one way. Layers compute by waiting, as on an accelerator: their time passes while the
-/// rank sends, receives and reduces, and takes no core.
+/// A rank that trains a model in one way. Layers compute by waiting, as for an accelerator: meanwhile the rank sends,
+/// receives and reduces. Waiting uses no core.
 class trainer {
 public:
-    /// Collective. @param m must outlive this
+    /// Collective. @param m must outlive the trainer
     trainer(const setting& s, const training_model& m, const training_variant& v, const training_settings& asked);
 
-    /// Runs `every` iterations, the last of which synchronises. Returns the mean time of one on this rank [s].
+    /// Runs `every` iterations, the last of which synchronises. Returns the mean time of an iteration on this rank [s].
     /// Collective.
     double run();
-    /// Runs them with gradients of known results. Returns how many elements are wrong on this rank. Collective.
+    /// Calls run() with gradients of known results. Returns the number of wrong elements on this rank. Collective.
     std::int64_t wrong_elements();
 
     int buckets() const noexcept { return reducer_->buckets(); }
-    /// Returns where the time of the last synchronised iteration went. Collective.
+    /// Returns the times of the last synchronised iteration. Collective.
     gradient_times statistics() { return reducer_->statistics(); }
 
 private:
@@ -49,7 +49,7 @@ private:
     const world& world_;
     const training_model& model_;
     training_variant what_;
-    double rounding_ = 0;  // of a result, relative to the largest gradient
+    double rounding_ = 0;  // error bound of a result, relative to the largest gradient
     std::vector<communicator> comms_;
     std::optional<gradient_reducer> reducer_;
 };

@@ -36,7 +36,7 @@ using kind = network_interface::kind;
 
 bool is_used(const network_interface& i) { return i.left_out.empty(); }
 
-// Leaves out those that some test finds worse, if it finds one that is not.
+// Leaves out interfaces that a test finds worse, unless the test finds all of them worse.
 template <class Test, class Reason>
 void leave_out(std::vector<network_interface>& own, Test is_worse, Reason reason) {
     const auto good = std::find_if(own.begin(), own.end(), [&](const auto& i) { return is_used(i) && !is_worse(i); });
@@ -53,7 +53,7 @@ std::vector<std::string> names_in(std::string_view list, const std::vector<netwo
     return found;
 }
 
-// What shows without a look at other hosts.
+// Applies the rules that need no data of other hosts.
 void look_at_each(std::vector<network_interface>& own, std::string_view chosen, bool alone) {
     const std::vector<std::string> names = names_in(chosen, own);
     for (network_interface& i : own) {
@@ -101,7 +101,7 @@ void leave_out_detours(std::vector<network_interface>& own) {
         });
 }
 
-// One of unknown rate is not slower.
+// Keeps interfaces of unknown rate.
 void leave_out_slower(std::vector<network_interface>& own) {
     std::int64_t most = 0;
     for (const network_interface& i : used(own)) most = std::max(most, i.rate);
@@ -111,11 +111,11 @@ void leave_out_slower(std::vector<network_interface>& own) {
     }
 }
 
-// ---- what the kernel says ---------------------------------------------------------------------------------------
+// ---- facts from the kernel --------------------------------------------------------------------------------------
 
 fs::path facts_of(const std::string& interface) { return fs::path("/sys/class/net") / interface; }
 
-// True for hardware, and for what is made of it: a bond, a VLAN, a bridge with a port of hardware.
+// Returns true for hardware and for interfaces on top of hardware: a bond, a VLAN, a bridge with a hardware port.
 bool is_on_hardware(const std::string& name) {
     std::error_code none;
     if (fs::exists(facts_of(name) / "device", none)) return true;
@@ -145,7 +145,7 @@ kind kind_of(const std::string& name, unsigned flags) {
 
 std::uint32_t ipv4_of(const sockaddr* a) { return reinterpret_cast<const sockaddr_in*>(a)->sin_addr.s_addr; }
 
-// The kernel looks for a route, and sends nothing.
+// Makes the kernel look up a route, without sending anything.
 std::uint32_t source_to(std::uint32_t address) {
     const descriptor fd(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     const sockaddr_in to{.sin_family = AF_INET, .sin_port = htons(9), .sin_addr = {.s_addr = address}, .sin_zero = {}};
@@ -156,7 +156,7 @@ std::uint32_t source_to(std::uint32_t address) {
     return found ? from.sin_addr.s_addr : 0;
 }
 
-// Equal where two processes have the same interfaces.
+// Returns a text that is equal for processes with the same interfaces.
 std::string this_network() {
     struct stat space {};
     if (::stat("/proc/self/ns/net", &space) != 0) space = {};
@@ -189,7 +189,7 @@ std::vector<network_interface> own_interfaces() {
             to.up = (i->ifa_flags & up) == up;
             to.is = kind_of(to.name, i->ifa_flags);
             std::ifstream(facts_of(to.name) / "speed") >> to.rate;
-            to.rate = std::max<std::int64_t>(to.rate, 0);  // some drivers say -1, and some nothing
+            to.rate = std::max<std::int64_t>(to.rate, 0);  // some drivers write -1, and some nothing
         }
         if (to.address != 0 || i->ifa_addr == nullptr || i->ifa_addr->sa_family != AF_INET) continue;
         to.address = ipv4_of(i->ifa_addr);

@@ -6,15 +6,15 @@
 
 namespace terrace::detail {
 
-/// An MPI that there is a module for, terrace-LIBRARY.so, and a drop-in, LIBRARY/libterrace-pmpi.so.
+/// An MPI for which Terrace has a module, terrace-LIBRARY.so, and a drop-in, LIBRARY/libterrace-pmpi.so.
 struct known_mpi {
     std::string_view library;
-    std::string_view name;          ///< as people call it
-    std::string_view version;       ///< part of what its MPI_Get_library_version says; empty: any MPI may be behind it
-    std::string_view package;       ///< that has it
-    std::string_view slurm;         ///< srun --mpi= starts its programs
-    std::string_view launchers[3];  ///< the first that is there starts its programs
-    std::string_view needed[3];     ///< libraries, of which its programs need one
+    std::string_view name;          ///< usual name
+    std::string_view version;       ///< part of its MPI_Get_library_version text; empty: any MPI may be behind it
+    std::string_view package;       ///< package with the library, for messages
+    std::string_view slurm;         ///< value of srun's --mpi= for its programs
+    std::string_view launchers[3];  ///< launchers of its programs; the first one on the path is used
+    std::string_view needed[3];     ///< libraries; its programs need one of them
 };
 // clang-format off
 inline constexpr known_mpi known_mpis[] = {
@@ -27,7 +27,7 @@ inline constexpr known_mpi known_mpis[] = {
 };
 // clang-format on
 
-/// @param library of a row; the first one is meant by names that nobody has
+/// Returns the row of a library; the first row if no row has this library.
 constexpr const known_mpi& mpi_called(std::string_view library) noexcept {
     const auto* const found = std::ranges::find(known_mpis, library, &known_mpi::library);
     return found != std::end(known_mpis) ? *found : known_mpis[0];

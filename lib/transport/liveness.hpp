@@ -11,23 +11,23 @@
 
 namespace terrace::detail {
 
-/// By what it shows that a rank has failed, the surest first; and what shows that one is in reach, or why it is not.
+/// Evidence that a rank has failed, strongest first, or that it is reachable or has shut down.
 enum class evidence : std::uint8_t {
-    process_ended,      ///< the kernel of its node says so
-    process_left,       ///< ended some time after its shutdown message: a failure only if this rank waits for it
+    process_ended,      ///< reported by the kernel of its node
+    process_left,       ///< left earlier, after its shutdown message: failed if this rank waits for it, or as has_left
     connection_closed,  ///< the kernel of its node has closed a connection that the rank itself never closes
-    stopped_by_signal,  ///< the kernel of its node says so
-    silent,             ///< its node's kernel acknowledges what is sent there, and no thread of it answers
-    unacknowledged,     ///< its node's kernel has not acknowledged what was sent there
-    connection_lost,    ///< the transport has lost it
-    acknowledged,       ///< its node's kernel has just acknowledged what was sent there
-    has_left            ///< has just closed after its shutdown message: if two ranks lose each other, this one failed
+    stopped_by_signal,  ///< reported by the kernel of its node
+    silent,             ///< its node's kernel acknowledges bytes sent there, and no thread of its process replies
+    unacknowledged,     ///< its node's kernel has not acknowledged bytes sent there
+    connection_lost,    ///< the transport has lost the connection
+    acknowledged,       ///< its node's kernel has just acknowledged bytes sent there
+    has_left            ///< just left, after its shutdown message: the failed one of two ranks that lose each other
 };
 
-/// What evidence means.
+/// Meaning of a kind of evidence.
 struct evidence_row {
     failure of = failure::died;
-    std::string_view words{};  ///< for users; none: it is no failure
+    std::string_view words{};  ///< text for users; empty: no failure
 };
 inline constexpr std::array<evidence_row, 9> evidence_rows{{
     {failure::died, "its process has ended"},
@@ -40,16 +40,16 @@ inline constexpr std::array<evidence_row, 9> evidence_rows{{
 }};
 constexpr const evidence_row& row_of(evidence e) noexcept { return evidence_rows[static_cast<std::size_t>(e)]; }
 
-/// Returns true where it takes two: that a rank cannot reach another may be the fault of either.
+/// Returns true if the evidence is that two ranks cannot reach each other: either of them may have failed.
 constexpr bool is_of_a_pair(evidence e) noexcept { return row_of(e).of == failure::unreachable; }
 
-/// What is proved of a rank.
+/// Evidence about a rank.
 struct sighting {
     int rank = 0;
     evidence by = evidence::process_ended;
 };
 
-/// Sees which processes of a job have failed, without their help. Ranks are the bootstrap's. Any thread may call it.
+/// Detects failed processes of a job, without their help. Ranks are the bootstrap's. Any thread may call it.
 class liveness {
 public:
     liveness() = default;
@@ -57,17 +57,17 @@ public:
     liveness& operator=(const liveness&) = delete;
     virtual ~liveness() = default;
 
-    /// Looks around, and appends all that is proved by now. Call it again and again while a call waits: what takes time
-    /// to prove is proved only while somebody looks.
-    /// @returns true if more may be proved soon: a rank has not answered for some time, or is stopped
+    /// Appends all current evidence. To be called repeatedly while a call waits: evidence that takes time is found only
+    /// by repeated calls.
+    /// @returns true if there may be more evidence soon: a rank has not answered for some time, or is stopped
     virtual bool look(std::vector<sighting>& found) noexcept = 0;
-    /// Returns how many connections tell about a rank from other nodes: the same on all ranks.
+    /// Returns the number of connections (lifelines) of a rank to other nodes; equal on all ranks.
     virtual int lines(int rank) const noexcept = 0;
     /// Returns the name of a rank's host.
     virtual std::string host(int rank) const = 0;
-    /// Returns the interfaces of this rank and of another one, and what chooses others, in words.
+    /// Describes the interfaces of this rank and of another one, and the settings that choose other interfaces.
     virtual std::string way(int rank) const = 0;
-    /// Returns the ranks of other nodes that could not be reached when this was made.
+    /// Returns the ranks of other nodes that could not be reached when this object was made.
     virtual std::vector<int> unreached() const = 0;
 };
 

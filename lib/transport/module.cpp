@@ -16,20 +16,20 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// The library or the program that this is in.
+// Returns the path of the library or program that contains this code.
 fs::path self() {
     Dl_info here{};
     if (dladdr(reinterpret_cast<const void*>(&find_module), &here) == 0 || here.dli_fname == nullptr) return {};
     fs::path file = here.dli_fname;
     std::error_code none;
-    if (file.is_relative()) file = fs::read_symlink("/proc/self/exe", none);  // as it was called
+    if (file.is_relative()) file = fs::read_symlink("/proc/self/exe", none);  // the program's name as it was called
     return file;
 }
 
 std::vector<fs::path> places(const module_kind& kind) {
     std::vector<fs::path> all;
-    constexpr const char* installed_in = "terrace";  // below the folder of libraries
-    constexpr int depth = 3;                         // of programs and libraries in a build
+    constexpr const char* installed_in = "terrace";  // in the library directory
+    constexpr int depth = 3;                         // depth of programs and libraries in a build tree
     if (fs::path directory = self().parent_path(); !directory.empty()) {
         all.push_back(directory / kind.file);
         all.push_back(directory / installed_in / kind.file);

@@ -11,14 +11,14 @@
 
 namespace terrace::detail {
 
-/// Texts one behind the other, each behind its length.
+/// Texts in one string, each after its length.
 class packed {
 public:
     packed() = default;
     packed(std::initializer_list<std::string_view> texts) {
         for (const std::string_view text : texts) add(text);
     }
-    /// Takes texts as bytes() has given them. What is cut off at the end is left out.
+    /// Reads texts from the result of bytes(). A text that is cut off at the end is left out.
     explicit packed(std::string_view bytes) { add_all(bytes); }
 
     void add(std::string_view value) {

@@ -9,19 +9,19 @@
 
 namespace terrace::detail {
 
-/// Listens at an address, at the first free port of a range. @returns none if there is none
+/// Listens at an address, on the first free port of a range. @returns an empty descriptor if no port is free
 descriptor listen_at(std::uint32_t address, port_range ports) noexcept;
 
 /// Returns the port of a socket, in network order; 0: none.
 std::uint16_t port_of(const descriptor& fd) noexcept;
 
-/// Begins to connect, without waiting. @param port in network order   @returns none where that fails at once
+/// Starts to connect, without waiting. @param port in network order   @returns no descriptor if that fails at once
 descriptor begin_call(std::uint32_t address, std::uint16_t port) noexcept;
 
-/// Returns how many ports of a range are free at an address, and does not count beyond `enough`.
+/// Returns the number of free ports of a range at an address; stops counting at `enough`.
 int free_ports(std::uint32_t address, port_range ports, int enough) noexcept;
 
-/// "5000-5099"
+/// Returns a range as text: "5000-5099".
 std::string text_of(port_range ports);
 
 }  // namespace terrace::detail

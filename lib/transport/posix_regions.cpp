@@ -29,8 +29,8 @@ namespace {
 constexpr const char* directory = "/dev/shm";
 constexpr std::string_view prefix = "terrace.";
 
-// Where processes find an object that has no name: among the open files of the one that made it. A process of another
-// container finds none there, or another file: the last two differ then.
+// Place of an object without a name: an open file of its creator. A process in another container finds no such file, or
+// another file: `device` and `number` then differ.
 struct open_file {
     pid_t process = 0;
     int file = -1;
@@ -40,11 +40,11 @@ struct open_file {
 
 using object_name = std::array<char, 64>;  // empty: none
 
-// How far a process has come: it has mapped an object; it finds none without a name; it has failed otherwise; or there
-// is none.
+// Progress of a process: it has mapped the object; it cannot open the object without a name; it has failed otherwise;
+// or there is no object.
 enum class state : char { mapped, hidden, failed, absent };
 
-// Unlinks the names of objects whose processes have ended. A process that gives a name holds the file's lock.
+// Unlinks the names of objects whose processes have ended. The process that gave a name holds the lock of the file.
 void remove_abandoned() {
     std::error_code none;
     for (const auto& entry : std::filesystem::directory_iterator(directory, none)) {
@@ -62,7 +62,7 @@ public:
         if (memory_ != nullptr) ::munmap(memory_, bytes_);
     }
 
-    // Creates it, without a name and without memory, if there is room for all of it now.
+    // Creates the object without name and memory. Fails if /dev/shm has too little room for all of it now.
     void create() {
         file_ = descriptor(::open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
         if (!file_) return fail("open", errno);
@@ -75,7 +75,7 @@ public:
         if (!file_ || ::fstat(file_.get(), &own) != 0) return {};
         return {::getpid(), file_.get(), own.st_dev, own.st_ino};
     }
-    // Gives it a name at random, for processes that cannot open it without one.
+    // Gives the object a random name, for processes that cannot open it without one.
     object_name give_name() {
         remove_abandoned();
         std::array<std::uint64_t, 2> key{};
@@ -88,7 +88,7 @@ public:
         return name;
     }
 
-    // Opens what another process has created.
+    // Opens an object that another process has created.
     void open(const open_file& there) {
         if (there.file < 0) return;
         const std::string file = fmt::format("/proc/{}/fd/{}", there.process, there.file);
@@ -103,7 +103,7 @@ public:
         if (!file_) fail("open", errno);
     }
 
-    // Maps what is open, and takes memory as take() does.
+    // Maps the open object, and allocates memory as take() does.
     state map(std::size_t begin, std::size_t bytes) {
         if (!file_ || state_ == state::failed || memory_ != nullptr) return state_;
         void* const there = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), 0);
@@ -116,9 +116,9 @@ public:
         }
         return state_;
     }
-    // Each process takes the memory of its own part, so that all clear it at once, and each gets pages near its core. A
-    // full /dev/shm shows here and not at the first touch. Some kernels give all back when a signal comes, so that a
-    // timer of a profiler would keep it from ever ending.
+    // Each process allocates memory for its own part, so all parts are cleared at once, on pages near the core of their
+    // process. A full /dev/shm is detected here and not at the first touch. Some kernels undo the allocation at each
+    // signal, so the timer of a profiler could make it repeat for ever: signals are blocked.
     int take(std::size_t begin, std::size_t bytes) const noexcept {
         const blocked_signals none;
         int code = EINTR;
@@ -166,7 +166,7 @@ std::optional<shared_region> posix_regions::share(team& ranks, std::span<const i
     map();
     if (some_rank(state::hidden) && !some_rank(state::failed)) {
         object_name name{};
-        // Each rank does it, since the others may be dead by then.
+        // Each rank unlinks the name, since the others may be dead by then.
         const at_end unlink([&] {
             if (name.front() != 0) ::unlink(name.data());
         });

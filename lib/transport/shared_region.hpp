@@ -13,13 +13,13 @@
 
 namespace terrace::detail {
 
-/// Memory that each of some ranks has a part of and all can reach. Copies share it.
+/// Memory of which each of some ranks has one part, and which all of them can access. Copies share the memory.
 struct shared_region {
-    std::size_t bytes = 0;          ///< of one part
-    std::vector<std::byte*> parts;  ///< by position among the ranks, as this process sees them; on cache lines, zeroed
-    std::shared_ptr<void> keep;     ///< parts are valid as long as this
-    /// Takes memory for bytes of this rank's own part, before anybody touches them. Returns 0, or an error of errno(3).
-    /// Null: all bytes have memory.
+    std::size_t bytes = 0;          ///< size of one part
+    std::vector<std::byte*> parts;  ///< addresses in this process, by position among the ranks; on cache lines, zeroed
+    std::shared_ptr<void> keep;     ///< keeps the parts valid
+    /// Allocates memory for bytes of this rank's own part, before any rank touches them. Returns 0, or an error of
+    /// errno(3). Null: all bytes have memory.
     std::function<int(std::size_t begin, std::size_t bytes)> take{};
 };
 
@@ -28,10 +28,10 @@ class region_source {
 public:
     virtual ~region_source() = default;
 
-    /// Allocates memory for `sharers`, ranks of the team that are on one node, this rank among them; `bytes` for each,
-    /// the same everywhere. Collective over the team, each rank with the list it is in. Returns nothing where memory
-    /// cannot be shared on some node, or there is too little of it now. @throws transport_error
-    /// @param at_once bytes of each part that have memory at once; the rest after shared_region::take
+    /// Allocates memory for `sharers`, ranks of the team on one node, including this rank; `bytes` for each, the same
+    /// everywhere. Collective over the team; each rank passes the list that contains it. Returns nothing if some node
+    /// cannot share memory, or has too little of it now. @throws transport_error
+    /// @param at_once bytes of each part that have memory at once; shared_region::take allocates the rest
     virtual std::optional<shared_region> share(team& ranks, std::span<const int> sharers, std::size_t bytes,
                                                std::size_t at_once) = 0;
     std::optional<shared_region> share(team& ranks, std::span<const int> sharers, std::size_t bytes) {
@@ -39,11 +39,11 @@ public:
     }
 };
 
-/// Files in /dev/shm, for ranks that are processes. They have no names, so that nothing is left of them however the
-/// processes end, unless some process can reach a file by a name alone: docs/explanation/shared-memory.md.
+/// Files in /dev/shm, for ranks that are processes. They have no names, so no file is left however the processes end. A
+/// file has a name only if a process cannot open it otherwise: docs/explanation/shared-memory.md.
 class posix_regions final : public region_source {
 public:
-    /// @param warn gets a line where memory cannot be shared, on one rank; may be null
+    /// @param warn receives a line if memory cannot be shared, on one rank; may be null
     explicit posix_regions(std::function<void(std::string_view)> warn = nullptr) : warn_(std::move(warn)) {}
 
     using region_source::share;

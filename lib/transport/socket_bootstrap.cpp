@@ -22,7 +22,7 @@ namespace terrace::detail {
 namespace {
 
 constexpr std::size_t length_bytes = sizeof(std::uint64_t);
-constexpr std::size_t most_strangers = 128;  // callers that have not shown the key: the oldest makes room
+constexpr std::size_t most_strangers = 128;  // connections without the key: the oldest is closed for the next
 
 }  // namespace
 
@@ -71,7 +71,7 @@ socket_bootstrap::line* socket_bootstrap::line_of(int rank) noexcept {
     return found == lines_.end() ? nullptr : &*found;
 }
 
-// Calls the rank unless there is a line to it. The call is answered by its kernel, whatever the rank is doing.
+// Connects to the rank, unless there is a connection. The rank's kernel accepts, whatever the rank is doing.
 socket_bootstrap::line& socket_bootstrap::line_to(int rank) {
     if (line* known = line_of(rank)) return *known;
     const place& there = places_[at(rank)];
@@ -89,7 +89,7 @@ void socket_bootstrap::send(line& to, std::string_view key, std::string_view val
     to.out.append(reinterpret_cast<const char*>(&length), length_bytes).append(message.bytes());
 }
 
-// Moves what can move for all threads, and waits a moment where nothing can. Others may add lines meanwhile.
+// Progresses all connections for all threads; waits briefly if none is ready. Other threads may add lines meanwhile.
 void socket_bootstrap::move(lock& held) {
     constexpr int moment = 5;  // [ms]
     moving_ = true;
@@ -138,7 +138,7 @@ void socket_bootstrap::read(line& from) {
     take(from);
 }
 
-// Takes whole messages. A caller that shows no key, or another, is not heard.
+// Takes complete messages from a line. Closes the line if its hello has another key or no valid rank.
 void socket_bootstrap::take(line& from) {
     if (from.peer < 0) {
         hello greeting;

@@ -16,18 +16,18 @@
 
 namespace terrace::detail {
 
-/// Ranks that exchange values over TCP connections of their own, once another bootstrap has handed over where each
-/// listens. In an exchange the first of its ranks gathers the values and returns all of them as one. So ranks need a
-/// launcher to meet, and no more after that: not for parts of a job, and not where some of it has died.
+/// Bootstrap over TCP connections between ranks, after another bootstrap has exchanged the addresses of their
+/// listeners. In an exchange, the first rank gathers the values and returns all of them as one. Ranks therefore need a
+/// launcher only to meet: not for parts of a job, nor after some of its processes have died.
 class socket_bootstrap final : public bootstrap {
 public:
-    /// Listens at the first interface in use, as long as it lives, and learns where the others listen. Collective.
+    /// Listens on the first interface in use until destruction, and exchanges addresses with all ranks. Collective.
     /// @param at this host's interfaces, one of them in use @throws transport_error on all ranks if one cannot listen
     socket_bootstrap(team& ranks, const std::vector<network_interface>& at, port_range ports);
 
-    /// Returns where a rank listens: "10.0.0.1:5000".
+    /// Returns the address at which a rank listens: "10.0.0.1:5000".
     std::string place_of(int rank) const;
-    /// Changes the longest wait in any function [s]; 0, as at first: no limit.
+    /// Sets the longest wait in any function [s]; 0, the default: no limit.
     void set_timeout(std::chrono::duration<double> timeout) {
         const lock held(lines_lock_);
         timeout_ = timeout;
@@ -38,10 +38,10 @@ public:
 
 private:
     using job_key = std::array<std::uint64_t, 2>;
-    struct place {      // where a rank listens
-        job_key key{};  // rank 0's is the job's
+    struct place {      // listener of a rank
+        job_key key{};  // rank 0's key is the job key
         std::uint32_t address = 0;
-        std::uint16_t port = 0;  // in network order; 0: it cannot
+        std::uint16_t port = 0;  // in network order; 0: the rank cannot listen
     };
     struct hello {
         job_key key{};
@@ -49,9 +49,9 @@ private:
     };
     struct line {
         descriptor fd;
-        int peer = -1;  // until it has shown the key
+        int peer = -1;  // -1 until the peer has sent the key
         std::string in, out;
-        std::size_t sent = 0;  // bytes of `out`
+        std::size_t sent = 0;  // sent bytes of `out`
     };
     using lock = std::unique_lock<std::mutex>;
 
@@ -68,12 +68,12 @@ private:
     const int rank_;
     descriptor listener_;
     std::vector<place> places_;
-    std::mutex lines_lock_;  // of all below
+    std::mutex lines_lock_;  // guards all below
     std::condition_variable moved_;
-    bool moving_ = false;  // a thread polls for all of them, without the lock: only that one removes lines
+    bool moving_ = false;  // a thread polls for all threads, without the lock; only that thread removes lines
     std::chrono::duration<double> timeout_{};
     std::vector<line> lines_;
-    std::map<std::string, std::map<int, std::string>, std::less<>> arrived_;  // by key and sender
+    std::map<std::string, std::map<int, std::string>, std::less<>> arrived_;  // values, by key and sender
 };
 
 }  // namespace terrace::detail

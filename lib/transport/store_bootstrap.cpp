@@ -57,7 +57,7 @@ std::optional<std::string> read(const fs::path& file) {
     const descriptor from = open(file, O_RDONLY);
     if (!from && errno != ENOENT && errno != ESTALE) fail("open", file);
     if (!from) {
-        // NFS remembers for a while that a file is not there, unless somebody opens its directory.
+        // NFS caches for a while that a file is missing, unless a process opens the directory.
         open(file.parent_path(), O_RDONLY | O_DIRECTORY);
         return {};
     }
@@ -90,9 +90,9 @@ store_bootstrap::store_bootstrap(store in, std::string where, std::chrono::durat
     else publish_hello(held, look);
 }
 
-// Each rank says hello with a number of its own, at random: rank 0 only for those who ask who is missing. It lists all
-// numbers under the meeting's name. Who sees its own there says so; when all have, the meeting is open. What a former
-// run has left is in no list, or is never seen: then rank 0 finds another number, and lists again.
+// Each rank publishes a random number in a hello; rank 0's is only for errors that name missing ranks. Rank 0 lists all
+// numbers under the name of the meeting. A rank confirms a list with its number; when all have, the meeting is open. No
+// rank confirms a number of a former run: rank 0 finds the new number later, and publishes a new list.
 void store_bootstrap::welcome_all(lock& held, const wait_hook& look) {
     std::vector<std::string> hello(at(in_.size));
     std::vector<int> others = numbers_below(in_.size);
@@ -125,7 +125,7 @@ void store_bootstrap::welcome_all(lock& held, const wait_hook& look) {
     in_.put(open_of(meeting_), "");
 }
 
-// A later meeting may have begun when this rank looks: its own is open then, since that comes before.
+// Rank 0 may have begun a later meeting when this rank looks. The meeting of this rank is then open already.
 void store_bootstrap::publish_hello(lock& held, const wait_hook& look) {
     const std::string number = random_text();
     in_.put(hello_of(in_.rank), number);
@@ -144,7 +144,7 @@ void store_bootstrap::publish_hello(lock& held, const wait_hook& look) {
     time_out(missing.empty() ? std::vector{0} : missing);
 }
 
-// Who has all values of an exchange knows that all have read those of the one before.
+// A rank with all values of an exchange knows that all ranks have read the values of the previous exchange.
 std::vector<std::string> store_bootstrap::exchange(std::span<const int> ranks, std::string_view key,
                                                    std::string_view value, const wait_hook& look) {
     if (ranks.size() == 1) return {std::string(value)};

@@ -15,14 +15,14 @@
 
 namespace terrace::detail {
 
-/// Ranks that find one another in a store. They meet first: all learn the name of this meeting, the prefix of their
-/// keys, so that neither an earlier communicator nor a former job is in the way. Then each exchange is by the first of
-/// its ranks, which gathers the values and publishes all of them as one.
+/// Bootstrap over a key-value store. The ranks meet first: all of them learn the name of the meeting, the prefix of
+/// their keys, so keys of earlier communicators and jobs do not collide with theirs. In each exchange, the first rank
+/// gathers the values and publishes all of them as one.
 class store_bootstrap final : public bootstrap {
 public:
-    /// Meets. Collective over all ranks of the store. @param where the store is, in words, for messages
-    /// @param timeout longest wait in any function [s]; 0: no limit   @param world_ranks those of `bootstrap`
-    /// @throws timeout_error naming missing ranks
+    /// Meets the other ranks. Collective over all ranks of the store. @throws timeout_error that names missing ranks
+    /// @param where description of the store, for messages   @param world_ranks as for `bootstrap`
+    /// @param timeout longest wait in any function [s]; 0: no limit
     store_bootstrap(store in, std::string where, std::chrono::duration<double> timeout, const wait_hook& look = {},
                     std::vector<int> world_ranks = {});
     /// Changes the longest wait from now on.
@@ -44,15 +44,15 @@ private:
     [[noreturn]] void time_out(const std::vector<int>& missing) const;
 
     const std::string where_;
-    std::mutex store_lock_;  // of all below: one thread at a time uses the store, and none while it waits
+    std::mutex store_lock_;  // guards all below; one thread at a time uses the store, and releases it while waiting
     const store in_;
     std::chrono::duration<double> timeout_;
     std::string meeting_;
-    std::map<std::string, std::vector<std::string>, std::less<>> last_;  // by team: keys of its last exchange
+    std::map<std::string, std::vector<std::string>, std::less<>> last_;  // keys of the last exchange, by team
 };
 
-/// Returns the store in a directory that all ranks see, which it makes: a file a value, which only its owner may read.
-/// Files are renamed into place, so that nobody reads half a value. @throws transport_error
+/// Returns a store in a directory that all ranks can access; creates the directory. Each value is a file that only its
+/// owner may read. Files are renamed into place, so no rank reads half a value. @throws transport_error
 store file_store(const std::filesystem::path& directory, int rank, int size);
 
 /// Returns a random number. @throws transport_error

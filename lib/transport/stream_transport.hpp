@@ -19,18 +19,18 @@ namespace terrace::detail {
 
 /// The position of an operation in a call.
 struct call_position {
-    int stage = 0;  ///< of the plan's rule
+    int stage = 0;  ///< index of the stage in the plan's rule
     bool down = false;
     int step = 0;
     std::int64_t chunk = 0;
 };
 
-/// Messages between devices, put into queues. Those between open() and close() run together. Between two ranks,
+/// Messages between devices, added to queues. Messages between open() and close() run together. Between two ranks,
 /// messages of a stage arrive in the order sent.
 class stream_messages {
 public:
-    /// @param stage its name for messages, which lives as long as the call   @param host memory of
-    /// stream_transport::allocate_host, room for all of the messages, each on a cache line; null if there is none
+    /// @param stage name of the stage for error messages; must live as long as the call   @param host memory of
+    /// stream_transport::allocate_host for all of the messages, each on a cache line; null if there is none
     virtual void open(int queue, const call_position& where, std::string_view stage, std::byte* host) noexcept = 0;
     virtual void send(int peer, const void* from, std::size_t bytes) noexcept = 0;
     virtual void recv(int peer, void* to, std::size_t bytes) noexcept = 0;
@@ -40,57 +40,57 @@ protected:
     ~stream_messages() = default;
 };
 
-/// A device and the network between devices. Operations are put into queues, where they run later, in order, while
-/// nobody waits. One per communicator, used by one thread at a time. Every rank puts its part of the same operations
-/// in, in the same order over all queues. Nothing between begin() and end() throws: the first failure is latched, and
-/// what comes after it does nothing.
+/// A device and the network between devices. Operations are added to queues, which run them later and in order; no
+/// thread waits for them. One object per communicator, used by one thread at a time. All ranks add their parts of the
+/// same operations in the same order over all queues. Nothing between begin() and end() throws: the first failure is
+/// latched, and later operations do nothing.
 class stream_transport {
 public:
     virtual ~stream_transport() = default;
 
     virtual std::string_view name() const noexcept = 0;
-    /// Returns the stages of such a call that it runs itself.
+    /// Returns the stages that the transport itself runs for a type and an operation.
     virtual capabilities can(element_type type, reduce_op op) const = 0;
-    /// Set-up, between calls: lets it run stages among these groups as well. Groups are ranks by position; those of one
+    /// Set-up, between calls: prepares stages among further groups. A group lists ranks by position. The groups of one
     /// round have no ranks in common. Collective.
     virtual void prepare(std::span<const std::vector<std::vector<int>>> rounds) noexcept = 0;
-    /// Set-up: allocates memory of the device. @throws transport_error
+    /// Set-up: allocates device memory. @throws transport_error
     virtual std::shared_ptr<std::byte> allocate(std::size_t bytes) = 0;
-    /// Set-up: allocates memory of the host for messages over MPI; null where MPI accepts addresses of the device.
+    /// Set-up: allocates host memory for messages over MPI; null if MPI accepts device addresses.
     /// @throws transport_error
     virtual std::shared_ptr<std::byte> allocate_host(std::size_t bytes) = 0;
-    /// True for memory of this device.
+    /// Returns true for memory of this device.
     virtual bool holds(const void* memory) const noexcept = 0;
 
-    /// A stream for callers that have none.
+    /// Returns a stream for callers without one.
     virtual CUstream_st* own_stream() const noexcept = 0;
-    /// True while the stream is being captured into a graph.
+    /// Returns true while the stream is being captured into a graph.
     virtual bool captures(CUstream_st* stream) const noexcept = 0;
 
-    /// Begins a call: its queues start when the work that is now in `stream` is done. Returns true if the call goes
-    /// into a graph, which then runs as often as it is launched.
+    /// Begins a call: its queues start after the work that is now in `stream`. Returns true if the call is captured
+    /// into a graph. Each launch of the graph then runs the call.
     virtual bool begin(CUstream_st* stream, int queues) noexcept = 0;
-    /// Ends a call: `stream` goes on when the queues are done. Returns the number of the call, from 1.
+    /// Ends a call: `stream` continues after the queues have finished. Returns the number of the call, from 1.
     virtual std::uint64_t end() noexcept = 0;
 
-    /// Messages over NCCL. Those of different stages do not wait for each other.
+    /// Returns messages over NCCL. Messages of different stages do not wait for each other.
     virtual stream_messages& over_nccl() noexcept = 0;
-    /// Messages over MPI, which a graph cannot hold. Only if the transport was made for them.
+    /// Returns messages over MPI, which a graph cannot contain. Requires a transport that was made for them.
     virtual stream_messages& over_mpi() noexcept = 0;
-    /// Puts in a stage that can() names.
+    /// Adds a stage of can().
     virtual void stage(int queue, const call_position& where, const stage_call& call) noexcept = 0;
     virtual void copy(int queue, void* to, const void* from, std::size_t bytes) noexcept = 0;
-    /// As reduce_kernel; with one source, copies and divides.
+    /// Reduces like reduce_kernel. With one source, copies and divides.
     virtual void reduce(int queue, void* to, std::span<const void* const> from, std::int64_t count, element_type type,
                         reduce_op op, int divisor) noexcept = 0;
 
-    /// True once a call is complete. One that went into a graph counts as complete.
+    /// Returns true once a call is complete. A call captured into a graph counts as complete.
     virtual bool done(std::uint64_t call) noexcept = 0;
     /// Ends all work in flight, without waiting for other ranks. The transport has failed from then on.
     virtual void abandon() noexcept = 0;
-    /// Returns the first failure, by value: another thread may latch one.
+    /// Returns a copy of the first failure, since another thread may latch one.
     virtual std::optional<transport_fault> fault() const = 0;
-    /// True if it was a timeout.
+    /// Returns true if the failure is a timeout.
     virtual bool timed_out() const noexcept = 0;
 };
 

@@ -100,7 +100,7 @@ int team::place_on_node() {
     return static_cast<int>(std::count(all.begin(), all.begin() + rank_, all[at(rank_)]));
 }
 
-// ---- what ranks have in common --------------------------------------------------------------------------------------
+// ---- comparison of ranks --------------------------------------------------------------------------------------------
 
 std::string ranks_named(std::span<const int> ranks, std::span<const int> world_ranks) {
     std::vector<int> in_world;
@@ -123,7 +123,7 @@ std::string differences(std::span<const std::string> all) {
     return text;
 }
 
-// Texts travel only where their hashes differ: they may be long, and as a rule all are equal.
+// Exchanges the texts only if their hashes differ, since texts may be long and are usually equal.
 void require_same(team& ranks, const std::string& own) {
     const std::uint64_t hash = hash_of(own.data(), own.size());
     std::vector<std::uint64_t> hashes(at(ranks.size()));
@@ -145,7 +145,7 @@ std::string memory_apart(std::span<const std::string> nodes) {
         std::vector<int> ranks;
         std::set<std::string> memories;
     };
-    std::map<std::string, machine> machines;  // by the kernel's name for this run of itself
+    std::map<std::string, machine> machines;  // by boot id of the kernel
     for (std::size_t r = 0; r < nodes.size(); ++r) {
         std::istringstream words(nodes[r]);
         std::string boot, memory, host;

@@ -21,11 +21,11 @@ namespace terrace::detail {
 
 namespace {
 
-// What is proved must have been so for this part of the time; the rest is for ranks to agree.
+// Part of the failure timeout for which a failure must last before it is evidence. Ranks use the rest to agree.
 constexpr double time_to_prove = 0.6;
 
 struct self {
-    std::array<char, 65> host{};  // Linux has no longer names
+    std::array<char, 65> host{};  // the maximum on Linux, with the final 0
     std::uint64_t pid_namespace = 0, started = 0;
     std::int64_t pid = 0;
     std::uint32_t address = 0;
@@ -101,11 +101,11 @@ private:
     const self& of(int rank) const { return all_[at(position_of(rank, members_))]; }
 
     const std::vector<int> members_;  // ranks of the bootstrap
-    const std::vector<self> all_;     // by place there
+    const std::vector<self> all_;     // by position in members_
     const self& me_;
     const std::optional<shared_region> flags_;  // shutdown flags of the ranks of this node
     shutdown_flag* const own_;
-    std::mutex watch_lock_;  // of all below
+    std::mutex watch_lock_;  // guards all below
     process_watch node_;
     const std::unique_ptr<lifelines> lines_;
 };
@@ -115,14 +115,14 @@ private:
 std::shared_ptr<liveness> watch_job(connection& by, std::chrono::duration<double> failure_timeout, port_range ports) {
     team& ranks = by.ranks;
     const std::vector<int> leaders = ranks.nodes();
-    // Each of those in use leads to the other hosts.
+    // Any interface in use leads to the other hosts.
     std::vector<network_interface> usable = used(by.interfaces);
     std::erase_if(usable, [](const network_interface& i) { return i.address == 0; });
     const network_interface on = usable.empty() ? network_interface{} : usable.front();
     const self process = this_process(on);
     std::vector<self> all(at(ranks.size()));
     ranks.gather_all(&process, all.data(), sizeof process);
-    // A process knows others by their numbers only in its own namespace, such as a container's.
+    // Process ids are valid only inside one PID namespace, such as a container's.
     const auto space_of = [&](int r) { return std::pair(leaders[at(r)], all[at(r)].pid_namespace); };
     std::map<std::pair<int, std::uint64_t>, std::vector<int>> by_space;
     for (int r = 0; r < ranks.size(); ++r) by_space[space_of(r)].push_back(r);

@@ -9,8 +9,8 @@
 
 namespace terrace::detail {
 
-/// Watches the processes of a job: those of this rank's node through its kernel, those of other nodes through
-/// lifelines. A process may end once it has destroyed what this returns. Collective over the team.
+/// Watches the processes of a job: processes of this rank's node through its kernel, processes of other nodes through
+/// lifelines. A process may end once it has destroyed the returned object. Collective over the team.
 /// @param failure_timeout options::failure_timeout, above 0   @param ports at which this rank may listen
 /// @throws transport_error
 std::shared_ptr<liveness> watch_job(connection& by, std::chrono::duration<double> failure_timeout, port_range ports);

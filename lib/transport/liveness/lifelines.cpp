@@ -26,13 +26,13 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::size_t most_lines = 32;  // bits of lifelines::call()
-// With calls, and as long with answers: the kernel repeats a call that was lost after a second.
+constexpr std::size_t most_lines = 32;  // bits in the result of lifelines::call()
+// Longest wait for connections, and again for callers. The kernel repeats a lost connection request after a second.
 constexpr milliseconds patience(1500), between_calls(100);
-// Callers that may be silent at a time, such as port scans: the oldest makes room for the next.
+// Maximum of callers that have sent nothing, such as port scans: the oldest is closed for the next.
 constexpr std::size_t most_silent = 128;
 
-// Waits until one of these sockets is ready, until a point in time.
+// Waits until one of these sockets is ready. Returns false if none is ready at a point in time, or on an error.
 bool ready(std::span<pollfd> sockets, std::chrono::steady_clock::time_point until) noexcept {
     while (true) {
         const auto left = std::chrono::ceil<milliseconds>(until - std::chrono::steady_clock::now());
@@ -43,7 +43,7 @@ bool ready(std::span<pollfd> sockets, std::chrono::steady_clock::time_point unti
     }
 }
 
-// Calls action(rank, targets) for each rank, with the ranks that it calls by its place on its node.
+// Calls action(rank, targets) for each rank, with the ranks to which the rank connects.
 template <class Action>
 void for_each_caller(const std::vector<std::vector<int>>& nodes, const Action& action) {
     for (std::size_t n = 0; n < nodes.size(); ++n)
@@ -57,14 +57,14 @@ void for_each_caller(const std::vector<std::vector<int>>& nodes, const Action& a
         }
 }
 
-// Waits for a call that has begun, and calls again where the kernel has no way to the node yet: just after a link has
-// come up it remembers that there was none.
+// Waits for a connection that has begun. Connects again if the kernel has no route to the node: just after a link has
+// come up, the kernel may still remember that there was none.
 bool is_answered(descriptor& call, std::uint32_t address, std::uint16_t port,
                  std::chrono::steady_clock::time_point until) noexcept {
     while (call) {
         std::array one{pollfd{.fd = call.get(), .events = POLLOUT, .revents = 0}};
         if (!ready(one, until)) return false;
-        int error = 0;  // why the call has failed
+        int error = 0;  // error of the connection
         socklen_t bytes = sizeof error;
         if (::getsockopt(call.get(), SOL_SOCKET, SO_ERROR, &error, &bytes) != 0) error = errno;
         if (error == 0) return true;
@@ -79,9 +79,9 @@ bool send_all(const descriptor& fd, const void* data, std::size_t bytes) noexcep
     return ::send(fd.get(), data, bytes, MSG_NOSIGNAL) == static_cast<ssize_t>(bytes);
 }
 
-constexpr int heartbeats = 8;  // within the longest silence
+constexpr int heartbeats = 8;  // number of heartbeats within the longest silence
 
-// Bytes that the other end's kernel has acknowledged; 0 before Linux 4.1, which does not count them.
+// Returns the bytes that the other end's kernel has acknowledged; 0 before Linux 4.1, which does not count them.
 std::uint64_t acknowledged_on(int socket) noexcept {
     tcp_info info{};
     socklen_t bytes = sizeof info;
@@ -90,14 +90,14 @@ std::uint64_t acknowledged_on(int socket) noexcept {
 
 }  // namespace
 
-// ---- calling --------------------------------------------------------------------------------------------------------
+// ---- connecting -----------------------------------------------------------------------------------------------------
 
-// Where a rank listens.
+// Listener of a rank.
 struct lifelines::place {
-    job_key key{};  // rank 0's is the job's
+    job_key key{};  // rank 0's key is the job key
     std::uint32_t address = 0;
-    std::uint16_t port = 0;  // 0: it does not listen
-    port_range full{};       // in which no port is free
+    std::uint16_t port = 0;  // 0: the rank does not listen
+    port_range full{};       // range in which no port is free
 };
 
 lifelines::lifelines(team& ranks, const std::vector<std::vector<int>>& nodes, std::chrono::duration<double> silence,
@@ -135,7 +135,7 @@ lifelines::lifelines(team& ranks, const std::vector<std::vector<int>>& nodes, st
     begin_to_answer();
 }
 
-// Calls all of them at once. Returns who has answered, a bit each.
+// Connects to all targets at once. Returns one bit for each target, set if the target has answered.
 std::uint32_t lifelines::call(const team& ranks, const std::vector<place>& places, const std::vector<int>& targets) {
     std::vector<descriptor> calls;
     for (const int t : targets) {
@@ -158,10 +158,10 @@ std::uint32_t lifelines::call(const team& ranks, const std::vector<place>& place
     return answered;
 }
 
-// Answers who shows the key and means this rank. Nobody waits for those that say nothing.
+// Answers callers that send the job key and this rank's number. Silent callers do not delay others.
 void lifelines::answer(const descriptor& listener, const job_key& key, int me, int expected) {
     const auto until = clock::now() + patience;
-    std::vector<descriptor> callers;  // that have said nothing yet
+    std::vector<descriptor> callers;  // callers that have sent nothing yet
     while (expected > 0 && listener) {
         std::vector<pollfd> polled{{.fd = listener.get(), .events = POLLIN, .revents = 0}};
         for (const descriptor& c : callers) polled.push_back({.fd = c.get(), .events = POLLIN, .revents = 0});
@@ -187,7 +187,7 @@ void lifelines::answer(const descriptor& listener, const job_key& key, int me, i
 void lifelines::add(int rank, descriptor fd, bool sure) {
     const int yes = 1;
     ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-    // A link that drops packets is no cut one: the kernel sends a byte again some ten times within 6 s, not five.
+    // Distinguishes a lossy link from a cut one: the kernel sends a byte again some ten times within 6 s, not five.
     ::setsockopt(fd.get(), IPPROTO_TCP, TCP_THIN_LINEAR_TIMEOUTS, &yes, sizeof yes);
     polled_.push_back({.fd = fd.get(), .events = POLLIN, .revents = 0});
     lines_.push_back({.rank = rank, .fd = std::move(fd), .sure = sure});
@@ -200,7 +200,7 @@ lifelines::~lifelines() {
     }
     for (line& l : lines_) {
         if (l.failed) continue;
-        read(l);  // a socket with bytes unread is reset, and what was sent may be lost
+        read(l);  // close(2) resets a socket with unread bytes, and sent bytes may then be lost
         send_byte(l, shutdown);
     }
 }
@@ -213,13 +213,13 @@ void lifelines::begin_to_answer() {
     ends_answers_ = descriptor(::eventfd(0, EFD_CLOEXEC));
     if (lines_.empty() || !ends_answers_) return;
     answerer_ = start_quiet_task([this] { answer_pulses(); });
-    // Too many threads: nobody answers, and nobody expects that.
+    // If no thread could start, this rank does not reply, and its peers do not expect replies.
     if (answerer_.wait_for(milliseconds(0)) == std::future_status::deferred) return;
     const std::lock_guard lock(lines_lock_);
     for (const line& l : lines_) send_byte(l, answers);
 }
 
-// Sleeps until another rank asks, which is while that one waits. What has ended is found by the others' kernel, too.
+// Replies to heartbeats of ranks that wait. Sleeps until a byte arrives or a connection ends.
 void lifelines::answer_pulses() noexcept {
     std::vector<pollfd> all;
     while (true) {
@@ -266,7 +266,7 @@ std::optional<evidence> lifelines::shown_by(const line& l, clock::time_point now
     return {};
 }
 
-// Two heartbeats and more are unanswered: soon it is clear why, or an answer comes.
+// Returns true if more than two heartbeats are unanswered. The reason, or a reply, is then known soon.
 bool lifelines::is_in_doubt(const line& l, clock::time_point now) const noexcept {
     const auto for_long = [&](const auto& since) { return since && now - *since > 2.5 * silence_ / heartbeats; };
     return !l.failed && !l.left && (for_long(l.heartbeats.missing_since()) || for_long(l.asked));
@@ -282,7 +282,7 @@ void lifelines::send_heartbeat(line& l, clock::time_point now) const noexcept {
     if (!l.asked && l.answers) l.asked = now;
 }
 
-// The kernel has what has not been acknowledged. Its own timeouts are longer, and differ from line to line.
+// Gets unacknowledged bytes from the kernel, since its own timeouts are longer and differ between connections.
 void lifelines::look_for_answer(line& l, clock::time_point now) const noexcept {
     int outstanding = 0;
     if (!l.heartbeats.missing_since() || ::ioctl(l.fd.get(), SIOCOUTQ, &outstanding) != 0) return;
@@ -293,7 +293,7 @@ void lifelines::look_for_answer(line& l, clock::time_point now) const noexcept {
     }
 }
 
-// Reads what has come, and why nothing more will.
+// Reads all bytes that have arrived. If the connection has ended, records the reason.
 void lifelines::read(line& l) noexcept {
     std::array<char, 256> bytes{};
     while (!l.failed) {
@@ -316,7 +316,7 @@ void lifelines::receive(line& l, char byte) noexcept {
     }
 }
 
-// The kernel reports an error once. Bytes that came before, such as a shutdown message, can still be read.
+// The kernel reports an error once. Bytes that arrived before, such as a shutdown message, can still be read.
 void lifelines::fail(line& l, int code) noexcept {
     const bool closed = code == 0 || code == ECONNRESET || code == EPIPE;
     l.by = closed ? evidence::connection_closed : evidence::unacknowledged;

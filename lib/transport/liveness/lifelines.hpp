@@ -19,30 +19,30 @@
 
 namespace terrace::detail {
 
-/// Since when a peer's kernel has acknowledged nothing of what a socket has sent, told from counts that may be read
-/// long after each other. Bytes may always be on the way, such as replies that another thread sends: what counts is
-/// whether any has been acknowledged since.
+/// The time since which a peer's kernel has acknowledged none of a socket's bytes, derived from counts that may be read
+/// at long intervals. Bytes may always be in flight, such as replies that another thread sends. Only acknowledgements
+/// since then count.
 class acknowledgement {
 public:
     using time_point = std::chrono::steady_clock::time_point;
 
-    /// A byte is sent.   @param acknowledged bytes that have been on this connection
+    /// Records that a byte is sent.   @param acknowledged total of acknowledged bytes on this connection
     void sent(time_point now, std::uint64_t acknowledged) noexcept {
         if (missing_) return;
         missing_ = now;
         seen_ = acknowledged;
     }
 
-    /// @param outstanding bytes that are sent and not acknowledged   @param acknowledged as in sent()
+    /// Records counts.   @param outstanding bytes sent and not acknowledged   @param acknowledged as in sent()
     void look(time_point now, int outstanding, std::uint64_t acknowledged) noexcept {
         const bool more = std::exchange(seen_, acknowledged) != acknowledged;
         if (!missing_ || (outstanding > 0 && !more)) return;
         last_ = std::exchange(missing_, outstanding > 0 ? std::optional(now) : std::nullopt);
     }
 
-    /// Since when bytes are outstanding of which none is known to be acknowledged; none where all are.
+    /// Returns the time since which bytes are outstanding without any acknowledgement; nothing if none are.
     std::optional<time_point> missing_since() const noexcept { return missing_; }
-    /// After which time something was acknowledged last.
+    /// Returns the latest time after which an acknowledgement is known; nothing if there was none.
     std::optional<time_point> last() const noexcept { return last_; }
 
 private:
@@ -50,23 +50,23 @@ private:
     std::uint64_t seen_ = 0;
 };
 
-/// TCP connections from this rank to some ranks of other nodes, which carry no data: the kernels at their ends tell
-/// when the process there has ended, and when its node cannot be reached. A thread of each rank, which sleeps as long
-/// as nobody asks, answers those who wait: it does so while its process computes, and not while that is stopped.
+/// TCP connections from this rank to some ranks of other nodes, without data. The kernels at both ends report if the
+/// process at the other end has ended, or if its node cannot be reached. A thread of each rank replies to ranks that
+/// wait, also while its process computes, but not while the process is stopped. It sleeps while no heartbeat arrives.
 ///
-/// Rank j of a node has one to rank j of the nodes 1, 2, 4 ... further on, at most halfway around, so that each rank of
-/// any nodes that are cut off together has one to a rank that is not.
+/// Rank j of a node has a lifeline to rank j of the nodes 1, 2, 4 ... further on, at most halfway around. If any nodes
+/// are cut off together, each of their ranks therefore has a lifeline to a rank outside.
 class lifelines {
 public:
     using clock = std::chrono::steady_clock;
 
-    /// Connects. Collective. Where no connection can be made, there is none. Nobody listens any more when it returns.
-    /// @param nodes ranks of the team, by node   @param silence how long a node may leave what is sent to it without an
-    /// answer [s]   @param on where this rank listens; without an address it does not   @throws transport_error, where
-    /// no port of a rank's range is free
+    /// Connects; leaves out connections that cannot be made. Collective. The rank's listener is closed on return.
+    /// @param nodes ranks of the team, by node   @param silence longest time without acknowledgement or reply [s]
+    /// @param on interface at which this rank listens; without an address the rank does not listen
+    /// @throws transport_error if no port of a rank's range is free
     lifelines(team& ranks, const std::vector<std::vector<int>>& nodes, std::chrono::duration<double> silence,
               const network_interface& on, port_range ports);
-    /// Tells the other ends that this process goes on without them.
+    /// Sends a shutdown message on each lifeline.
     ~lifelines();
 
     /// liveness::look
@@ -77,23 +77,23 @@ public:
         for (const line& l : lines_) ranks.push_back(l.rank);
         return ranks;
     }
-    /// Returns the ranks that have not answered this one's calls, as the bootstrap numbers them.
+    /// Returns the ranks to which this rank could not connect, as the bootstrap numbers them.
     const std::vector<int>& missing() const noexcept { return missing_; }
-    /// Returns how many a rank has by what those say who have called: the same on all ranks.
+    /// Returns the number of lifelines of a rank, as reported by the ranks that have connected: the same on all ranks.
     int of(int rank) const noexcept { return counts_[static_cast<std::size_t>(rank)]; }
 
 private:
     struct line {
-        int rank = 0;  // of the bootstrap
+        int rank = 0;  // rank of the bootstrap
         descriptor fd;
-        bool sure = false;     // the other end is the rank that it should be
-        bool left = false;     // it goes on without this connection
-        bool answers = false;  // there is a thread that does
+        bool sure = false;     // the other end has proved to be the expected rank
+        bool left = false;     // the other end has sent its shutdown message
+        bool answers = false;  // the other end has a thread that replies
         acknowledgement heartbeats{};
-        std::optional<clock::time_point> asked{};  // the first heartbeat since the last reply
+        std::optional<clock::time_point> asked{};  // time of the first heartbeat since the last reply
         bool failed = false;
         clock::time_point failed_at{};
-        evidence by = evidence::unacknowledged;  // of its failure
+        evidence by = evidence::unacknowledged;  // evidence of its failure
     };
     using job_key = std::array<std::uint64_t, 2>;
     struct greeting {
@@ -102,7 +102,7 @@ private:
     };
     struct place;
 
-    // The bytes that travel: from who has been called, and who answers; while somebody waits; and at the end.
+    // Bytes on a lifeline: connection accepted; a thread replies; heartbeat and reply while a rank waits; shutdown.
     static constexpr char accepted = 'w', answers = 'a', heartbeat = 'p', reply = 'r', shutdown = 'f';
 
     std::uint32_t call(const team& ranks, const std::vector<place>& places, const std::vector<int>& targets);
@@ -110,7 +110,7 @@ private:
     void add(int rank, descriptor fd, bool sure);
     void begin_to_answer();
     void answer_pulses() noexcept;
-    // poll(2) does so where a descriptor is negative.
+    // Makes poll(2) ignore failed lines, by negative descriptors.
     void pass_over_failed() noexcept {
         for (std::size_t i = 0; i < lines_.size(); ++i)
             if (lines_[i].failed) polled_[i].fd = -1;
@@ -126,8 +126,8 @@ private:
 
     const std::chrono::duration<double> silence_;
     std::vector<int> missing_;
-    std::vector<int> counts_;  // lines of all ranks, at both of their ends, by rank of the bootstrap
-    std::mutex lines_lock_;    // of all below, once there is a thread
+    std::vector<int> counts_;  // lines by rank of the bootstrap; each line counts at both of its ends
+    std::mutex lines_lock_;    // guards all below, once there is a thread
     std::vector<line> lines_;
     std::vector<pollfd> polled_;  // by line
     clock::time_point next_heartbeat_{};

@@ -19,7 +19,7 @@ std::optional<process_state> state_of(pid_t pid) noexcept {
     const descriptor file(::open(name.data(), O_RDONLY | O_CLOEXEC));
     std::array<char, 1024> text{};
     if (!file || ::read(file.get(), text.data(), text.size() - 1) <= 0) return {};
-    const char* after_name = std::strrchr(text.data(), ')');  // a name may have any letters
+    const char* after_name = std::strrchr(text.data(), ')');  // a name may contain any character
     if (after_name == nullptr) return {};
     process_state s;
     unsigned flags = 0;
@@ -69,7 +69,7 @@ process_watch::process_watch(std::vector<process_id> peers, std::chrono::duratio
 bool process_watch::look(clock::time_point now, std::vector<sighting>& found) noexcept {
     poll_all(now);
     if (now >= next_reading_) {
-        constexpr int readings = 16;  // within stopped_for_
+        constexpr int readings = 16;  // number of readings within stopped_for_
         next_reading_ = now + std::chrono::duration_cast<clock::duration>(stopped_for_ / readings);
         for (peer& p : peers_) read_state(p, now);
     }
@@ -98,7 +98,7 @@ void process_watch::poll_all(clock::time_point now) noexcept {
     for (std::size_t i = 0; i < peers_.size(); ++i) {
         if ((polled_[i].revents & POLLIN) == 0) continue;
         if (!peers_[i].ended_at) peers_[i].ended_at = now;
-        polled_[i].fd = -1;  // poll(2) passes it over
+        polled_[i].fd = -1;  // poll(2) ignores negative descriptors
     }
 }
 

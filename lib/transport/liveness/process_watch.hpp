@@ -18,10 +18,10 @@ namespace terrace::detail {
 struct process_id {
     int rank = 0;
     pid_t pid = 0;
-    std::uint64_t started = 0;  ///< clock ticks since boot: tells it from a later process with this number
+    std::uint64_t started = 0;  ///< start [clock ticks since boot]; a later process with this number has another
 };
 
-/// What /proc says of a process.
+/// State of a process, from /proc.
 struct process_state {
     char letter = '?';          ///< 'T': stopped, 'Z': ended and not yet waited for
     bool exits = false;         ///< its first thread has ended, or is about to
@@ -29,22 +29,22 @@ struct process_state {
     std::uint64_t started = 0;  ///< process_id::started
 };
 
-/// Returns nothing where there is no such process, or /proc does not show it.
+/// Returns the state of a process; nothing if there is no such process, or /proc does not show the process.
 std::optional<process_state> state_of(pid_t pid) noexcept;
 
-/// Returns true if all threads of a process have ended or are about to. The kernel may take long over the rest, such as
-/// a mount namespace that nobody else uses; until then a pidfd says nothing, and sockets stay open.
+/// Returns true if all threads of a process have ended or are about to. The kernel may need long for the rest, such as
+/// a mount namespace without other users. Until then the pidfd is not readable, and sockets stay open.
 bool is_ending(pid_t pid) noexcept;
 
-/// Watches the processes of one node: a pidfd each, and /proc.
+/// Watches the processes of one node, by a pidfd for each and by /proc.
 class process_watch {
 public:
     using clock = std::chrono::steady_clock;
-    /// Which a process sets in shared memory when it needs the others no more: it may end then.
+    /// Flag in shared memory. A process that no longer needs the others sets its flag, and may end then.
     using shutdown_flag = std::atomic<std::uint32_t>;
 
-    /// @param stopped_for how long a process must be stopped to be found
-    /// @param flags by peer, and valid as long as this; null, or none at all: as long must a process have ended
+    /// @param stopped_for time for which a process must be stopped before it is reported
+    /// @param flags by peer, valid as long as this; a peer without a flag is reported if it ended `stopped_for` ago
     process_watch(std::vector<process_id> peers, std::chrono::duration<double> stopped_for,
                   std::vector<const shutdown_flag*> flags = {});
 
@@ -54,11 +54,11 @@ public:
 private:
     struct peer {
         process_id id;
-        descriptor fd;  // none where the kernel grants none
+        descriptor fd;  // none if the kernel grants none
         const shutdown_flag* left = nullptr;
         bool visible = false;                            // in /proc
-        std::optional<clock::time_point> ended_at{};     // when that was seen
-        std::optional<clock::time_point> stopped_since;  // seen so whenever looked at, without having run
+        std::optional<clock::time_point> ended_at{};     // when the end was seen
+        std::optional<clock::time_point> stopped_since;  // stopped at each reading since then, and has not run
         std::uint64_t ran = 0;
     };
 

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t ring_budget = 384 * 1024, smallest_ring = 4096, largest_ring = 64 * 1024;  // [bytes]
 
-// How long who closes waits for room for its last records.
+// Longest wait of the destructor for room for the last records.
 constexpr auto patience = std::chrono::seconds(1);
 
 network_traits traits_of(const messages& network, const node_messages::node& on) {
@@ -34,7 +34,7 @@ std::size_t node_messages::ring_capacity(int ranks) noexcept {
     return std::clamp(std::bit_floor(ring_budget / at(ranks)), smallest_ring, largest_ring);
 }
 
-// A quarter of a ring, so that several messages fit; longer ones are faster where nobody copies them twice.
+// At most a quarter of a ring, so several messages fit. Longer messages are faster if they are not copied twice.
 std::size_t node_messages::short_bytes(std::size_t capacity) noexcept {
     return std::min(capacity / 4, std::size_t{8192}) - sizeof(record_ring::header);
 }
@@ -51,7 +51,7 @@ node_messages::node_messages(std::unique_ptr<messages> network, int rank, node o
 
 // ---- messages -------------------------------------------------------------------------------------------------------
 
-// The rule, the same at both ends.
+// Returns the link of a message; null: the network carries the message. Both ends decide alike.
 node_messages::link* node_messages::way_of(int peer, std::size_t bytes) noexcept {
     return bytes <= short_bytes(on_.capacity) || !on_.pids.empty() ? link_to(peer) : nullptr;
 }
@@ -129,7 +129,7 @@ void node_messages::take(link& from, const receive& by, const record_ring::heade
     done_.push_back(by.slot);
 }
 
-// Whoever withdraws says so before it frees anything: what was read until then is what was sent.
+// A sender that gives up sets `withdrawn` before it frees memory, so all data read until then is valid.
 bool node_messages::pull(const link& from, void* to, std::byte* address, std::size_t bytes) noexcept {
     for (std::size_t had = 0; had < bytes;) {
         const iovec here{static_cast<std::byte*>(to) + had, bytes - had};
@@ -147,7 +147,7 @@ bool node_messages::pull(const link& from, void* to, std::byte* address, std::si
         }
         had += static_cast<std::size_t>(more);
     }
-    // A load might come before what was read above; a read-modify-write with release does not. TSan knows no fences.
+    // A load might be reordered before the reads; a read-modify-write with release is not. TSan knows no fences.
     if (head_of(from.position).withdrawn.fetch_or(0, std::memory_order_acq_rel) == 0) return true;
     or_fail([&] {
         lose(from.rank, {"shm", "process_vm_readv", ECANCELED,
@@ -156,7 +156,7 @@ bool node_messages::pull(const link& from, void* to, std::byte* address, std::si
     return false;
 }
 
-// ---- moving on ------------------------------------------------------------------------------------------------------
+// ---- progress -------------------------------------------------------------------------------------------------------
 
 bool node_messages::progress() noexcept {
     bool moved = false;
@@ -175,7 +175,7 @@ bool node_messages::progress() noexcept {
     return moved || !done_.empty();
 }
 
-// What has come from the node is reported at once: to look at the network may take a system call.
+// Messages that have completed in the node are reported at once: to poll the network may cost a system call.
 std::span<const int> node_messages::poll() noexcept {
     if (!progress() && done_.empty()) {
         if (over_network_ > 0) {
@@ -184,7 +184,7 @@ std::span<const int> node_messages::poll() noexcept {
             done_.insert(done_.end(), done.begin(), done.end());
             adopt_fault();
         } else {
-            sched_yield();  // ranks that share the core may have what this one waits for
+            sched_yield();  // the awaited message may come from a rank on the same core
         }
     }
     reported_.swap(done_);

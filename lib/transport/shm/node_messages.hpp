@@ -21,36 +21,36 @@
 
 namespace terrace::detail {
 
-/// Messages in front of a network's: those between ranks of a node pass through memory that they share, others through
-/// the network.
+/// Messages between ranks of a node through memory that they share. All other messages go through a network.
 ///
-/// Each rank has one part of the memory: whether it has withdrawn, which of its offers peers have taken, and a ring for
-/// each peer that writes to it. A short message lies in the ring. A longer one is an *offer* there: the receiver copies
-/// it straight from the sender's memory (process_vm_readv), and then says so. Where ranks may not read each other's
-/// memory, longer messages go through the network. Both ends then know a message's length, since the network takes no
-/// shorter ones (network_traits), so both find the same way for it, and messages of one tag keep their order on either.
+/// Each rank has one part of the memory: a flag that it has withdrawn, marks of its offers that peers have taken, and a
+/// ring for each peer that writes to it. A short message lies in the ring. A longer one is an *offer* there: the
+/// receiver copies the message from the sender's memory (process_vm_readv), and then marks the offer as taken. If ranks
+/// may not read each other's memory, longer messages go through the network. Messages then have the length of the
+/// receiver's buffer (network_traits::takes_shorter is false), so both ends choose the same way, and messages of one
+/// tag keep their order.
 class node_messages final : public messages {
 public:
-    /// What ranks of a node agree on.
+    /// Values on which the ranks of a node agree.
     struct node {
         node_peers peers;
-        shared_region memory;      ///< part_bytes() for each, by position
-        std::size_t capacity = 0;  ///< of a ring
+        shared_region memory;      ///< part_bytes() for each rank, by position
+        std::size_t capacity = 0;  ///< capacity of a ring [bytes]
         std::vector<pid_t> pids;   ///< by position, if ranks may read each other's memory; else empty
-        bool all_read = false;     ///< on every node of the team they may
+        bool all_read = false;     ///< true if ranks may do so on every node of the team
     };
 
-    /// @param network for messages to ranks elsewhere   @param rank of the team   @param slots as for the network
+    /// @param network for all other messages   @param rank number in the team   @param slots as for the network
     node_messages(std::unique_ptr<messages> network, int rank, node on, int slots);
     ~node_messages() override;
 
-    /// Returns the capacity of each ring where so many ranks are on a node: together a few hundred KiB for each rank.
+    /// Returns the capacity of each ring for `ranks` ranks on a node: in all a few hundred KiB for each rank.
     static std::size_t ring_capacity(int ranks) noexcept;
     /// Returns the bytes of a rank's part of the memory.
     static std::size_t part_bytes(int ranks, int slots) noexcept {
         return rings_at(slots) + at(ranks) * record_ring::bytes_for(ring_capacity(ranks));
     }
-    /// Returns the bytes of the longest message that lies in a ring.
+    /// Returns the length of the longest message that lies in a ring [bytes].
     static std::size_t short_bytes(std::size_t capacity) noexcept;
 
     void send(int slot, int peer, int tag, const void* from, std::size_t bytes) noexcept override;
@@ -77,25 +77,25 @@ private:
         void* to;
         std::size_t bytes;
     };
-    // A message that nobody has asked for when it came.
+    // A message that arrived before its receive was posted.
     struct early_message {
         record_ring::header head;
         std::vector<std::byte> stored;
     };
-    // A record that has found no room in its ring: a message still in the caller's memory, or a few words.
+    // A record that found no room in its ring: a message still in the caller's memory, or a few words.
     struct waiting_record {
         record_ring::header head;
-        const void* from;  // null: the words
+        const void* from;  // null: the record is in `words`
         std::array<std::uint64_t, 5> words;
     };
-    // What a part begins with.
+    // Begin of a part.
     struct alignas(cache_line) part_head {
-        std::atomic<std::uint32_t> withdrawn;  // the rank has given up its messages: offers may not be read any more
+        std::atomic<std::uint32_t> withdrawn;  // 1: the rank has given up its messages; offers may no longer be read
     };
     struct link {
         int rank = 0, position = 0;
         record_ring in, out;
-        std::vector<receive> expected;       // in the order posted
+        std::vector<receive> expected;       // receives, in the order posted
         std::deque<early_message> early;     // in the order sent
         std::deque<waiting_record> waiting;  // in the order sent
     };
@@ -135,10 +135,10 @@ private:
     const int rank_, slots_;
     const node on_;
     std::vector<link> links_;           // to the other ranks of the node
-    std::vector<int> offered_;          // slots of sends that peers read
-    std::vector<int> done_, reported_;  // slots
+    std::vector<int> offered_;          // slots of sends that peers will read
+    std::vector<int> done_, reported_;  // slots of complete messages
     std::deque<control_message> control_;
-    std::size_t over_network_ = 0;  // messages in flight there
+    std::size_t over_network_ = 0;  // messages in flight in the network
 };
 
 }  // namespace terrace::detail

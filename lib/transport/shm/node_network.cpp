@@ -18,8 +18,8 @@ namespace terrace::detail {
 
 namespace {
 
-// A number at random in a rank's memory, and where it is. Another process of that number has another one there, if it
-// has anything.
+// A random number in a rank's memory, and its address. In another process with the same process id, the read fails or
+// finds another number.
 struct probe {
     pid_t pid = 0;
     std::uint64_t* address = nullptr;
@@ -32,8 +32,8 @@ bool can_read(const probe& p) noexcept {
     return p.value != 0 && process_vm_readv(p.pid, &here, 1, &there, 1, 0) == sizeof found && found == p.value;
 }
 
-// Adds the processes of a node's ranks if each may read the next one's memory, which holds for all pairs then.
-// Containers and Yama (ptrace_scope) may forbid it. Collective.
+// Adds the process ids of the node's ranks if each rank may read the memory of the next. All pairs then may. Containers
+// and Yama (ptrace_scope) may forbid reads. Collective.
 void look_for_readable(team& ranks, node_messages::node& node) {
     std::uint64_t value = 0;
     if (::getrandom(&value, sizeof value, 0) != sizeof value) value = 0;
@@ -43,7 +43,7 @@ void look_for_readable(team& ranks, node_messages::node& node) {
     const int next = wrap(node.peers.position[at(ranks.rank())] + 1, static_cast<int>(node.peers.ranks.size()));
     const char can = can_read(all[at(node.peers.ranks[at(next)])]);
     std::vector<char> each(all.size());
-    ranks.gather_all(&can, each.data(), sizeof can);  // all have looked at `value` now
+    ranks.gather_all(&can, each.data(), sizeof can);  // all ranks have read `value` now
     const auto read = [&](int r) { return each[at(r)] != 0; };
     if (std::all_of(node.peers.ranks.begin(), node.peers.ranks.end(), read))
         for (const int r : node.peers.ranks) node.pids.push_back(all[at(r)].pid);

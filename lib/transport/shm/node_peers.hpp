@@ -10,10 +10,10 @@ namespace terrace::detail {
 /// The ranks of one rank's machine node.
 struct node_peers {
     std::vector<int> ranks;     ///< ascending; the rank itself among them
-    std::vector<int> position;  ///< by rank of the team: where it is in `ranks`; -1 on other nodes
+    std::vector<int> position;  ///< index into `ranks`, by rank of the team; -1 on other nodes
 };
 
-/// @param nodes by rank, the lowest rank on its node: team::nodes
+/// Returns the peers of a rank. @param nodes lowest rank on the same node, by rank: team::nodes
 inline node_peers peers_of(const std::vector<int>& nodes, int rank) {
     node_peers found{{}, std::vector<int>(nodes.size(), -1)};
     for (int r = 0; r < static_cast<int>(nodes.size()); ++r) {

@@ -19,8 +19,8 @@ namespace terrace::detail {
 
 namespace {
 
-// memcpy. One that streams writes past the caches, for what nobody reads soon; nobody is to be told that it is there
-// before end_streams().
+// Copies like memcpy. With `streams`, writes past the caches, for data that is not read soon. Peers must not be
+// notified of streamed data before end_streams().
 void copy(void* to, const void* from, std::size_t bytes, bool streams) noexcept {
 #ifdef __SSE2__
     constexpr std::size_t line = 64;
@@ -41,17 +41,17 @@ void copy(void* to, const void* from, std::size_t bytes, bool streams) noexcept 
     std::memcpy(to, from, bytes);
 }
 
-// Orders all that copies have streamed before all that is written after this.
+// Orders all streamed writes before all later writes.
 void end_streams() noexcept {
 #ifdef __SSE2__
     _mm_sfence();
 #endif
 }
 
-constexpr std::size_t tile_bytes = 8192;  // of a sum that is copied to peers while the first-level cache holds it
+constexpr std::size_t tile_bytes = 8192;  // part of a sum, copied to peers while it is in the first-level cache
 
-// Calls f(some, own, to) for each stretch of the part that lies side by side: what the rank gives to itself, and where
-// it gets the result.
+// Calls f(some, own, to) for each contiguous stretch of the part, with the addresses of the rank's own data and of its
+// result.
 template <class F>
 void for_each_stretch(const stage_call& c, range part, F f) noexcept {
     if (c.pieces.empty()) return f(part, c.own + c.offset(part), c.dst + c.offset(part));
@@ -61,8 +61,8 @@ void for_each_stretch(const stage_call& c, range part, F f) noexcept {
     });
 }
 
-// Sleeps while the word is as it was seen, for at most half a millisecond: messages in flight have to be moved along,
-// and a peer may have died.
+// Sleeps while the word has the value `seen`, for at most half a millisecond: messages in flight need progress, and a
+// peer may have died.
 void wait_on(std::atomic<std::uint32_t>& word, std::uint32_t seen) noexcept {
     const timespec time{0, 500'000};
     syscall(SYS_futex, &word, FUTEX_WAIT, seen, &time, nullptr, 0);
@@ -83,7 +83,7 @@ node_stages::node_stages(int rank, std::vector<int> part_of, shared_region arena
     for (slot_readers& r : readers_) r.ranks.reserve(completed_.size());
 }
 
-// ---- how far ranks are ----
+// ---- progress of ranks ----
 
 void node_stages::announce(const stage_call& c, progress p) noexcept {
     if (c.streams) end_streams();
@@ -93,7 +93,7 @@ void node_stages::announce(const stage_call& c, progress p) noexcept {
     for (const int rank : c.group->members()) {
         node_memory::doorbell& peer = memory_.doorbell_of(part_of(rank));
         if (part_of(rank) == part_ || peer.asleep.load(std::memory_order_seq_cst) == 0) continue;
-        if (peer.asleep.exchange(0, std::memory_order_seq_cst) == 0) continue;  // somebody else has woken it
+        if (peer.asleep.exchange(0, std::memory_order_seq_cst) == 0) continue;  // another rank has woken the peer
         peer.rings.fetch_add(1, std::memory_order_seq_cst);
         syscall(SYS_futex, &peer.rings, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
     }
@@ -113,7 +113,7 @@ bool node_stages::peers_reached(running_stage& s) const noexcept {
     return true;
 }
 
-// Calls f(position) for the peers that must have got further before the next round, or before the end.
+// Calls f(position) for the peers that must have progressed before the next round, or before the end.
 template <class F>
 void node_stages::for_each_awaited(const running_stage& s, F&& f) const {
     const group& g = *s.call->group;
@@ -121,7 +121,7 @@ void node_stages::for_each_awaited(const running_stage& s, F&& f) const {
         if (s.work.awaits(s.round, g.position(), static_cast<int>(peer))) f(peer);
 }
 
-// A peer says in every mailbox which calls it has completed: its mailboxes of other slots need not be fetched for that.
+// Every mailbox of a peer has the peer's completed calls: the mailboxes of other slots need not be read for them.
 void node_stages::read_calls_of_peers(running_stage& s) noexcept {
     for_each_awaited(s, [&](std::size_t peer) {
         const int member = static_cast<int>(peer);
@@ -172,7 +172,7 @@ void node_stages::poll(std::vector<int>& done) noexcept {
     });
 }
 
-// Does all rounds that peers allow. True once the stage is complete.
+// Runs all rounds that peers allow. Returns true once the stage is complete.
 bool node_stages::advance(running_stage& s) noexcept {
     while (peers_reached(s)) {
         if (s.round == s.work.rounds()) return true;
@@ -191,8 +191,8 @@ bool node_stages::advance(running_stage& s) noexcept {
     return false;
 }
 
-// True if the stage is over here although peers still read memory of this rank: that memory is in the lane's slot,
-// which is not written again before they have (lane_ready).
+// Returns true if the stage is complete here although peers still read memory of this rank. The memory is in the lane's
+// slot, which is not written again before peers have read it (lane_ready).
 bool node_stages::leaves_early(const running_stage& s) noexcept {
     if (!s.call->last || !node_memory::in_arena(s.given) ||
         (s.result != node_memory::nowhere && !node_memory::in_arena(s.result)))
@@ -244,7 +244,7 @@ void node_stages::run_round(const running_stage& s) noexcept {
             reduce(s, some, own, exposes ? exposed + c.offset(some) : to);
         });
     }
-    // Each begins with itself, so that not all read the same member at once.
+    // Each rank begins with its own part, so not all ranks read the same member at once.
     const int size = g.size();
     for (int k = 0; k < size; ++k) {
         const int owner = wrap(g.position() + k, size);
@@ -267,8 +267,8 @@ void node_stages::reduce(const running_stage& s, range part, const std::byte* ow
     c.reduce(to, inputs_.data(), n, part.count(), c.divisor);
 }
 
-// Reduces tile by tile, and copies each while it is in the innermost cache. In place everything has just been read:
-// writing that past the caches would cost more than it saves.
+// Reduces tile by tile, and copies each tile while it is in the innermost cache. In place, all destinations have just
+// been read, so writes past the caches would cost more than they save.
 void node_stages::reduce_for_all(const running_stage& s, range shard) noexcept {
     const stage_call& c = *s.call;
     const bool streams = c.streams && s.given != s.result;

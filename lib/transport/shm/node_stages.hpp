@@ -11,16 +11,16 @@
 
 namespace terrace::detail {
 
-/// Runs stages among ranks that share memory, as stage_work says: each rank reads the memory of its peers, reduces with
-/// one kernel of as many inputs as there are ranks, and writes its own memory or that of its peers.
+/// Runs stages among ranks that share memory, by the rules of stage_work. Each rank reads the memory of its peers,
+/// reduces with one kernel that has as many inputs as there are ranks, and writes its own memory or that of its peers.
 ///
-/// Ranks tell one another how far they are by one sequence number per lane slot, which only grows, and beside it where
-/// their memory is: in a slot or in a window, each as it likes. A rank that waits polls the numbers of its peers, and
-/// sleeps when it is told to.
+/// Ranks show their progress by one sequence number per lane slot, which only grows, and beside it the locations of
+/// their memory: in a slot or in a window, as each rank chooses. A waiting rank polls the numbers of its peers, and
+/// sleeps if sleep() is called.
 class node_stages : public node_stage_runner {
 public:
-    /// @param part_of by rank: its part of the node's memory; -1 if it is on another node
-    /// @param arena the first region: mailboxes and slots. All zero at first.
+    /// @param part_of part of the node's memory, by rank; -1 for ranks of other nodes
+    /// @param arena the first region, with mailboxes and slots; all zero at first
     /// @param sleeps true if any rank of the node calls sleep(): the same on all
     node_stages(int rank, std::vector<int> part_of, shared_region arena, int slots, std::size_t slot_bytes,
                 bool sleeps);
@@ -44,32 +44,32 @@ public:
     int first_missing(int slot) const noexcept override;
     bool idle() const noexcept { return running_.empty(); }
     bool sleeps() const noexcept { return sleeps_; }
-    /// Sleeps until a peer gets further, or for a short time. Returns false, without sleep, if there is work to do.
+    /// Sleeps until a peer progresses, or for a short time. Returns false, without sleep, if there is work to do.
     bool sleep() noexcept;
 
 private:
     using location = node_memory::location;
     using mailbox = node_memory::mailbox;
 
-    // How far a rank is in a stage. A stage of one round has no `reduced`.
+    // Progress of a rank in a stage. A stage of one round has no `reduced`.
     enum progress : std::uint64_t { arrived = 1, reduced = 2, finished = 3 };
 
     // A stage of this rank.
     struct running_stage {
         int slot = 0;
         const stage_call* call = nullptr;
-        location given = node_memory::nowhere, result = node_memory::nowhere;  // a copy of what its mailbox says
+        location given = node_memory::nowhere, result = node_memory::nowhere;  // as in its mailbox
         stage_work work;
-        int round = 0;         // the next one; work.rounds() when there is nothing left but to wait
-        std::size_t seen = 0;  // number of peers known to have got as far as the next round needs
-        bool differs = false;  // a peer has made other calls: the stage does not run, and ranks find out (call_check)
+        int round = 0;         // next round; work.rounds() if the stage only waits for peers
+        std::size_t seen = 0;  // number of members, from the first, that allow the next round
+        bool differs = false;  // a peer has made other calls: the stage does not run, and call_check reports it
     };
 
     // Ranks that may still read the memory of a lane slot although the stage is complete here.
     struct slot_readers {
         std::vector<int> ranks;
-        std::uint64_t sequence = 0;  // a rank that has got there has read it
-        std::uint64_t call = 0;      // and so has one that has completed this call
+        std::uint64_t sequence = 0;  // a rank with this number or a higher one has read the slot
+        std::uint64_t call = 0;      // a rank that has completed this call has read the slot, too
         bool awaited = false;
     };
 
@@ -85,7 +85,7 @@ private:
                memory_.mailbox_of(part_of(rank), lane_slot).sequence.load(std::memory_order_acquire) >= r.sequence;
     }
 
-    // Returns how far peers must be before the next round, or before the end.
+    // Returns the progress that peers must have made before the next round, or before the end.
     static progress needed_for(const running_stage& s) noexcept {
         return s.round == s.work.rounds() ? finished : s.round == 0 ? arrived : reduced;
     }
@@ -104,15 +104,15 @@ private:
     const mailbox& mailbox_of(const stage_call& c, int member) const noexcept {
         return memory_.mailbox_of(part_of(c, member), c.lane_slot);
     }
-    // Where a member's memory is. A rank reads nothing back from its own mailbox, which peers that poll keep taking
-    // away.
+    // Return locations of a member's memory. A rank does not read its own mailbox, since peers that poll keep taking
+    // the cache line away.
     location given_by(const running_stage& s, int member) const noexcept {
         return member == s.call->group->position() ? s.given : mailbox_of(*s.call, member).given;
     }
     location result_of(const running_stage& s, int member) const noexcept {
         return member == s.call->group->position() ? s.result : mailbox_of(*s.call, member).result;
     }
-    // Where peers read what a member has reduced: stage_memory::exposed.
+    // Returns the location where peers read a member's reduced data: stage_memory::exposed.
     location exposed_by(const running_stage& s, int member) const noexcept {
         const location result = result_of(s, member);
         return result != node_memory::nowhere ? result : given_by(s, member);
@@ -127,8 +127,8 @@ private:
     bool sleeps_;
     std::vector<running_stage> running_;
     std::vector<slot_readers> readers_;     // by lane slot
-    std::vector<std::uint64_t> completed_;  // by part: number of a call up to which the rank has completed all
-    std::vector<const void*> inputs_;       // of the reduction that runs
+    std::vector<std::uint64_t> completed_;  // number up to which a rank has completed all calls, by part
+    std::vector<const void*> inputs_;       // sources of the current reduction
 };
 
 }  // namespace terrace::detail

@@ -10,18 +10,18 @@
 
 namespace terrace::detail {
 
-/// A queue of records from one rank to another, in memory that both reach. Each end has an object of its own. Neither
-/// end waits for the other: a record that finds no room is refused, and an empty queue reads as empty.
+/// A queue of records from one rank to another, in memory that both can access. Each end has its own object. Neither
+/// end waits for the other: write() refuses a record without room, and read() returns at once if there are none.
 ///
-///     written: | read ... written | in shared memory: two counters, each on a cache line of its own, and the records,
-///     each on cache lines of its own. A record never wraps: one that says `gap` fills the end of the memory.
+/// Shared memory has the counters `written` and `read`, and the records. Each counter and record has cache lines of its
+/// own. A record never wraps: a record of kind `gap` fills the end of the memory.
 class record_ring {
 public:
-    /// What stands in front of a record's bytes. The ring looks at `stored` and at `gap` alone.
+    /// Header of a record. The ring itself uses only `stored`, and the kind `gap`.
     struct header {
-        std::uint32_t kind = 0;  ///< the caller's; not `gap`
+        std::uint32_t kind = 0;  ///< defined by the caller; not `gap`
         std::int32_t tag = 0;
-        std::uint32_t stored = 0;  ///< bytes that follow
+        std::uint32_t stored = 0;  ///< number of bytes that follow
         std::int32_t slot = 0;
         std::uint64_t bytes = 0;
     };
@@ -31,10 +31,10 @@ public:
     record_ring(std::byte* memory, std::size_t capacity) noexcept
         : shared_(reinterpret_cast<counters*>(memory)), records_(memory + sizeof(counters)), capacity_(capacity) {}
 
-    /// @param capacity a multiple of the cache line
+    /// Returns the bytes of a ring's memory. @param capacity a multiple of the cache line
     static constexpr std::size_t bytes_for(std::size_t capacity) noexcept { return sizeof(counters) + capacity; }
 
-    /// Appends a record, with its header of at most half the capacity. False if there is no room yet.
+    /// Appends a record, with its header at most half the capacity long. Returns false if there is no room yet.
     bool write(const header& h, const void* bytes) noexcept {
         const std::size_t needed = round_up(sizeof h + h.stored, cache_line), at = written_ % capacity_;
         const std::size_t unused = needed > capacity_ - at ? capacity_ - at : 0;
@@ -52,8 +52,7 @@ public:
         return true;
     }
 
-    /// Calls f(header, bytes) for the records that are there, in order, and removes them. Returns false if there are
-    /// none.
+    /// Calls f(header, bytes) for all present records, in order, and removes them. Returns false if there are none.
     template <class F>
     bool read(F&& f) noexcept {
         const std::uint64_t end = shared_->written.load(std::memory_order_acquire);
@@ -83,7 +82,7 @@ private:
     counters* shared_;
     std::byte* records_;
     std::size_t capacity_;
-    std::uint64_t written_ = 0, read_ = 0;  // the writer's `read_` is what it saw last
+    std::uint64_t written_ = 0, read_ = 0;  // the writer's `read_` may be out of date
 };
 
 }  // namespace terrace::detail

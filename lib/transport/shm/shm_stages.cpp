@@ -16,9 +16,9 @@ namespace terrace::detail {
 
 namespace {
 
-// A machine, whatever its containers call themselves, and the cores that a rank may run on there.
+// A machine, independent of host names of containers, and the cores that a rank may run on there.
 struct cpu_set {
-    std::array<char, 36> boot{};  // the kernel's own name for this run of itself
+    std::array<char, 36> boot{};  // boot id of the kernel
     cpu_set_t cores;
 };
 
@@ -27,12 +27,12 @@ cpu_set own_cpu_set() {
     if (!std::ifstream("/proc/sys/kernel/random/boot_id").read(own.boot.data(), own.boot.size()))
         host_name().copy(own.boot.data(), own.boot.size());
     CPU_ZERO(&own.cores);
-    if (sched_getaffinity(0, sizeof own.cores, &own.cores) != 0) CPU_SET(0, &own.cores);  // more than a set holds
+    if (sched_getaffinity(0, sizeof own.cores, &own.cores) != 0) CPU_SET(0, &own.cores);  // more cores than a set holds
     return own;
 }
 
-// True if this rank's machine has more ranks of the team, in however many containers, than cores that they may run on
-// together. Collective. @throws transport_error
+// Returns true if this rank's machine has more ranks of the team, in all containers together, than cores on which these
+// ranks may run. Collective. @throws transport_error
 bool is_oversubscribed(team& ranks) {
     const cpu_set own = own_cpu_set();
     std::vector<cpu_set> all(at(ranks.size()));
@@ -44,7 +44,7 @@ bool is_oversubscribed(team& ranks) {
     return static_cast<int>(all.size()) > CPU_COUNT(&together);
 }
 
-// A sleep costs a system call here and one in the peer that ends it, each of several microseconds.
+// A sleep costs a system call here and one in the peer that wakes this rank, each of several microseconds.
 constexpr int yields_before_sleep = 16;
 
 class shm_stages final : public node_stages {
@@ -55,8 +55,8 @@ public:
           by_(by),
           peers_(std::move(peers.ranks)) {
         can_ = {.stages = ~0u, .domain = std::move(nodes), .slot_bytes = slot_bytes, .slots = slots};
-        // A peer with a core of its own answers within a microsecond or so, which is what an idle moment costs. One
-        // that waits for this core answers once it has it.
+        // A peer with a core of its own answers within about a microsecond, the cost of an idle wait. A peer that waits
+        // for this core answers once it runs.
         spin_limit_ = oversubscribed ? 2 : 500;
     }
 
@@ -68,7 +68,7 @@ public:
         std::optional<shared_region> region = by_.memory->share(by_.ranks, peers_, node_memory::window_bytes(bytes));
         return region ? add_window(std::move(*region)) : nullptr;
     }
-    // Ranks that share the core come first. The network is looked after when they have nothing to do either.
+    // Yields first to ranks on the same core. Later waits sleep, and let the caller poll messages.
     bool wait() noexcept override {
         if (!sleeps() || idle()) return true;
         if (++waits_ > yields_before_sleep) return sleep();
@@ -79,7 +79,7 @@ public:
 private:
     connection& by_;
     const std::vector<int> peers_;
-    int waits_ = 0;  // since anything completed
+    int waits_ = 0;  // waits since the last completion
 };
 
 }  // namespace

@@ -14,7 +14,7 @@
 
 namespace terrace::detail {
 
-// UCX 1.13 does not say how long a message was that is complete at once.
+// UCX 1.13 does not report the length of a message that is complete at once.
 ucp_request_param_t with_callback(void* data) noexcept {
     ucp_request_param_t p{};
     p.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
@@ -89,7 +89,7 @@ void ucx_messages::recv(int slot, int peer, int tag, void* to, std::size_t bytes
     if (UCS_PTR_IS_ERR(request)) return latch("ucp_tag_recv_nbx", UCS_PTR_STATUS(request));
     if (request == nullptr) return received(s, UCS_OK);
     s.request = request;
-    if (peers_[at(peer)].error != UCS_OK) any_broken_ = true;  // it would never come
+    if (peers_[at(peer)].error != UCS_OK) any_broken_ = true;  // the message would never arrive
 }
 
 void ucx_messages::on_sent(void* request, ucs_status_t status, void* slot) {
@@ -99,13 +99,13 @@ void ucx_messages::on_sent(void* request, ucs_status_t status, void* slot) {
     s.owner->sent(s, status);
 }
 
-// UCX accepts a message before all of its bytes have left, and leaves nobody to send the rest while the caller
-// computes. So the last send in flight stays until they have.
+// UCX accepts a message before all of its bytes have left, and no thread sends the rest while the caller computes. The
+// last send in flight therefore stays in its slot until all bytes have left.
 void ucx_messages::sent(slot_state& s, ucs_status_t status) noexcept {
     if (closed_) s.busy = false;
     if (closed_) return;
     --sending_;
-    if (status != UCS_OK) return lose_peer("ucp_tag_send_nbx", status, s.to);  // and the slot stays busy
+    if (status != UCS_OK) return lose_peer("ucp_tag_send_nbx", status, s.to);  // the slot stays busy
     s.busy = false;
     ++accepted_;
     int slot = number_of(s);
@@ -137,14 +137,14 @@ std::span<const int> ucx_messages::poll() noexcept {
     return reported_;
 }
 
-// A flush that began before the last message was accepted says nothing of that one.
+// A flush that began before UCX accepted the last message does not cover this message.
 bool ucx_messages::flushed() noexcept {
     while (true) {
         if (flush_ == nullptr) {
             flushing_ = accepted_;
             const ucp_request_param_t none{};
             void* request = ucp_worker_flush_nbx(worker_, &none);
-            if (!UCS_PTR_IS_PTR(request)) return true;  // what has failed shows at its endpoint
+            if (!UCS_PTR_IS_PTR(request)) return true;  // failures are reported at the endpoint
             flush_ = request;
         }
         if (ucp_request_check_status(flush_) == UCS_INPROGRESS) return false;
@@ -153,8 +153,8 @@ bool ucx_messages::flushed() noexcept {
     }
 }
 
-// Every look in vain gives the core away, since ranks that share it may have what this one waits for. One sched_yield
-// is not enough: the kernel may go on with the same process.
+// Yields the core after each unsuccessful poll, since the awaited message may come from a rank on the same core. One
+// sched_yield is not enough: the kernel may continue the same process.
 void ucx_messages::progress() noexcept {
     if (closed_) return;
     if (ucp_worker_progress(worker_) == 0) sched_yield();

@@ -14,23 +14,23 @@
 
 namespace terrace::detail {
 
-/// UCX's context: which devices there are, and how they are used.
+/// UCX's context: the devices and how they are used.
 using ucx_context = std::shared_ptr<ucp_context>;
 
-/// For set-up. @throws transport_error
+/// Checks the status of a call in set-up. @throws transport_error unless it is UCS_OK
 void check(ucs_status_t status, const char* call);
-/// Returns the parameters of a request that has a callback, still to be set, with `data`.
+/// Returns the parameters of a request. The caller must still set the callback, which receives `data`.
 ucp_request_param_t with_callback(void* data) noexcept;
 
-/// Messages by a UCX worker of their own. A peer is connected when it is first used. Both ends then show the job key in
-/// a hello, and nothing else leaves before the peer's has come.
+/// Messages over UCX, by a worker of their own. A peer is connected when it is first used. Both ends then send the job
+/// key in a hello, and nothing else before the peer's hello has arrived.
 class ucx_messages final : public messages {
 public:
     /// @throws transport_error
     ucx_messages(const network_traits& traits, ucx_context context, const team& ranks, int slots);
     ~ucx_messages() override;
 
-    /// Exchanges addresses and the job key, which rank 0 makes up. Collective, once. @throws transport_error
+    /// Exchanges addresses and the job key, which rank 0 makes. Collective, once. @throws transport_error
     void introduce(team& ranks);
 
     void send(int slot, int peer, int tag, const void* from, std::size_t bytes) noexcept override;
@@ -64,20 +64,20 @@ private:
     struct peer_state {
         ucx_messages* owner = nullptr;
         ucp_ep_h ep = nullptr;
-        bool accepted = false;              // its hello has come
-        bool left = false;                  // it has closed its messages, which is no failure
-        ucs_status_t error = UCS_OK;        // of its endpoint
-        std::vector<waiting_send> waiting;  // until it is accepted
-        void* closing = nullptr;            // UCX's request, while the endpoint is closed
+        bool accepted = false;              // its hello has arrived
+        bool left = false;                  // it has sent a shutdown message: a lost connection is no failure
+        ucs_status_t error = UCS_OK;        // status of its endpoint
+        std::vector<waiting_send> waiting;  // sends that wait for its hello
+        void* closing = nullptr;            // UCX's request, while the endpoint closes
     };
     struct slot_state {
         ucx_messages* owner = nullptr;
-        void* request = nullptr;  // UCX's, while a message is in flight
-        int peer = -1;            // of a receive in flight
-        int to = -1;              // of the last send
+        void* request = nullptr;  // UCX's request, while a message is in flight
+        int peer = -1;            // source of a receive in flight
+        int to = -1;              // destination of the last send
         bool busy = false;
     };
-    // Hellos, byes and control messages on their way: a peer need not expect them.
+    // A hello, shutdown or control message in flight: the peer need not expect it.
     struct sent_control {
         int peer;
         control message;
@@ -127,12 +127,12 @@ private:
     std::vector<peer_state> peers_;       // by rank
     std::vector<slot_state> slots_;
     std::vector<int> done_, reported_;  // slots
-    int sending_ = 0;                   // sends that UCX has not accepted wholly
-    int held_ = -1;                     // slot of the last one, until all bytes have left
-    std::uint64_t accepted_ = 0;        // messages and controls
-    std::uint64_t flushing_ = 0;        // how many of these the flush in flight covers
+    int sending_ = 0;                   // sends that UCX has not accepted completely
+    int held_ = -1;                     // slot of the last send, until all bytes have left
+    std::uint64_t accepted_ = 0;        // messages and controls that UCX has accepted
+    std::uint64_t flushing_ = 0;        // value of `accepted_` that the flush in flight covers
     void* flush_ = nullptr;
-    control incoming_;  // what arrives, by this request
+    control incoming_;  // buffer of the control message that `listening_` receives
     void* listening_ = nullptr;
     bool arrived_ = false;
     std::deque<sent_control> controls_;

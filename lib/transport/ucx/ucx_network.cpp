@@ -1,4 +1,4 @@
-// The module: the transport over UCX.
+// The module for the transport over UCX.
 
 #include "transport/ucx/ucx_module.hpp"
 
@@ -25,8 +25,8 @@ namespace {
 ucx_context open_context(ucx_settings settings) {
     ucp_config_t* config = nullptr;
     check(ucp_config_read(nullptr, nullptr, &config), "ucp_config_read");
-    // What ucx_messages relies on. A flush of a worker by its endpoints would wait until peers answer, which may be
-    // computing; without, it ends when all bytes have left.
+    // ucx_messages requires this setting. With endpoints, a flush of a worker would wait until peers answer, which may
+    // be computing. Without them, the flush ends when all bytes have left.
     settings.emplace_back("FLUSH_WORKER_EPS", "n");
     for (const auto& [name, value] : settings)
         if (const ucs_status_t bad = ucp_config_modify(config, name.c_str(), value.c_str()); bad != UCS_OK) {
@@ -36,7 +36,7 @@ ucx_context open_context(ucx_settings settings) {
     ucp_params_t params{};
     params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_MT_WORKERS_SHARED;
     params.features = UCP_FEATURE_TAG;
-    params.mt_workers_shared = 1;  // communicators may be of different threads
+    params.mt_workers_shared = 1;  // communicators may belong to different threads
     ucp_context_h context = nullptr;
     const ucs_status_t status = ucp_init(&params, config, &context);
     ucp_config_release(config);
@@ -49,7 +49,7 @@ std::string_view value_of(const ucx_settings& settings, std::string_view name) {
     return found == settings.end() ? std::string_view() : std::string_view(found->second);
 }
 
-// Returns why this rank's node has too few free ports for its ranks; empty: it has enough.
+// Returns an error if this rank's node has too few free ports for its ranks; empty if it has enough.
 std::string lack_of_ports(const ucx_settings& settings, port_range ports, int wanted) {
     const std::string devices = fmt::format(",{},", value_of(settings, "NET_DEVICES"));
     for (const network_interface& i : own_interfaces()) {
@@ -62,7 +62,7 @@ std::string lack_of_ports(const ucx_settings& settings, port_range ports, int wa
     return "";
 }
 
-// UCX tries the ports of a range until it finds a free one, and would never end.
+// Fails on all ranks if a node has too few ports: UCX tries the ports of a range until one is free, without end.
 void expect_ports(team& ranks, const ucx_settings& settings) {
     port_range ports;
     const std::string range(value_of(settings, "PORT_RANGE"));
@@ -75,14 +75,14 @@ void expect_ports(team& ranks, const ucx_settings& settings) {
             throw transport_error("ucx", "bind", EADDRINUSE, fmt::format("rank {}: {}", ranks.members()[r], lacks[r]));
 }
 
-// Ranks that UCX connects. Each team has a worker of its own.
+// Ranks that UCX connects. Each team has its own worker.
 class ucx_network final : public network {
 public:
     explicit ucx_network(std::shared_ptr<const ucx_settings> settings)
         : network({.name = "ucx", .segment = ucx_segment, .takes_shorter = true, .by_node_memory = true}),
           settings_(std::move(settings)) {}
 
-    // A rank that cannot open its worker tells the others so by an empty address.
+    // A rank that cannot open its worker reports this to the others by an empty address.
     std::unique_ptr<messages> connect(team& ranks, int slots) override {
         expect_ports(ranks, *settings_);
         std::unique_ptr<ucx_messages> made;

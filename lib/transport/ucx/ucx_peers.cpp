@@ -1,4 +1,4 @@
-// Who is connected: hellos, control messages and byes, closing, and failures.
+// Peers: hellos, control messages and shutdown messages, closing, and failures.
 
 #include <algorithm>
 #include <chrono>
@@ -13,12 +13,12 @@ namespace terrace::detail {
 
 namespace {
 
-constexpr ucp_tag_t control_tag = ucp_tag_t{1} << 63;  // which no message has
+constexpr ucp_tag_t control_tag = ucp_tag_t{1} << 63;  // no other message has this tag
 
-// How long who closes waits for its last bytes to leave.
+// Longest wait for the last bytes to leave on closing.
 constexpr auto patience = std::chrono::seconds(1);
 
-// Frees a request of UCX that is complete. True if there is none any more.
+// Frees a request of UCX if it is complete. Returns true if there is none any more.
 bool over(void*& request) noexcept {
     if (request != nullptr && ucp_request_check_status(request) != UCS_INPROGRESS)
         ucp_request_free(std::exchange(request, nullptr));
@@ -58,11 +58,11 @@ void ucx_messages::on_control(void* request, ucs_status_t status, const ucp_tag_
     auto& m = *static_cast<ucx_messages*>(self);
     m.listening_ = nullptr;
     m.arrived_ = !m.closed_;
-    if (status != UCS_OK) m.incoming_ = {};  // too long for one of these: nobody's
+    if (status != UCS_OK) m.incoming_ = {};  // too long for a control message: ignored
     ucp_request_free(request);
 }
 
-// Whoever does not show the key is no peer: what it says has no effect, and it gets no answer.
+// Ignores processes that have not sent the key, and does not answer them.
 void ucx_messages::receive_control() noexcept {
     if (incoming_.from >= peers_.size()) return;
     peer_state& p = peers_[incoming_.from];
@@ -89,7 +89,7 @@ void ucx_messages::post_controls() noexcept {
         peer_state& p = peers_[at(c.peer)];
         if (c.posted || (c.message.what != kind::hello && !p.accepted && p.error == UCS_OK)) continue;
         c.posted = true;
-        if (p.ep == nullptr || p.error != UCS_OK) continue;  // it is gone
+        if (p.ep == nullptr || p.error != UCS_OK) continue;  // the peer is gone
         const ucp_request_param_t none{};
         void* request = ucp_tag_send_nbx(p.ep, &c.message, sizeof c.message, control_tag, &none);
         if (UCS_PTR_IS_PTR(request)) c.request = request;
@@ -106,7 +106,7 @@ std::optional<control_message> ucx_messages::take_control() noexcept {
     return first;
 }
 
-// Who has said goodbye may go, unless something is still expected of it.
+// A peer that has sent a shutdown message may end, unless messages to or from it are still expected.
 void ucx_messages::look_for_broken() noexcept {
     any_broken_ = false;
     for (std::size_t r = 0; r < peers_.size(); ++r) {
@@ -148,7 +148,7 @@ ucx_messages::~ucx_messages() {
     if (worker_ != nullptr) ucp_worker_destroy(worker_);
 }
 
-// What has been sent may still have to leave, for ranks that are to fail like this one.
+// Waits first until sent messages have left, since they may be for ranks that must fail like this one.
 bool ucx_messages::abandon() noexcept {
     if (closed_) return worker_ != nullptr;
     wait([&] { return flushed(); });
@@ -163,13 +163,13 @@ bool ucx_messages::abandon() noexcept {
     return ended;
 }
 
-// It goes on using memory, and its context. This leaks both on purpose.
+// Leaks the worker and its context on purpose, since the worker may go on using the context and memory.
 void ucx_messages::keep_worker() noexcept {
     if (std::exchange(worker_, nullptr) != nullptr) context_.release();  // NOLINT(bugprone-unused-return-value)
 }
 
-// An endpoint that is closed by force ends what is in flight on it. The other end may see "Endpoint timeout". Where a
-// node cannot be reached this may take UCX long, and it aborts the process if the worker is destroyed meanwhile.
+// Closing an endpoint by force ends its messages in flight. The other end may see "Endpoint timeout". If a node cannot
+// be reached, UCX may need long, and aborts the process if the worker is destroyed meanwhile.
 void ucx_messages::close() noexcept {
     closed_ = true;
     if (listening_ != nullptr) ucp_request_cancel(worker_, listening_);

@@ -19,7 +19,7 @@ bool fits_torus(const hierarchy& machine, const stage& s, const algorithm& a) {
 
 bool shares_memory(const hierarchy& machine, const stage& s) {
     return std::all_of(s.levels.begin(), s.levels.end(), [&](int l) {
-        return through_memory(machine, l) || machine.shape.uniform_size(l) == 1;  // which joins nothing
+        return through_memory(machine, l) || machine.shape.uniform_size(l) == 1;  // such a level joins nothing
     });
 }
 

@@ -8,15 +8,15 @@ namespace terrace::detail {
 /// Returns true if plans may run a stage of these levels and mode by an algorithm, or by a provider's own collective.
 ///
 /// * The algorithm or the collective supports the mode.
-/// * On a torus, hops are counted within one dimension: only messages between neighbours in one direction may go over
-///   several dimensions at once. Messages to both neighbours need a torus, where each direction has links of its own.
+/// * On a torus, hops are counted within one dimension. Only algorithms that send to one neighbour may have a stage
+///   over several dimensions. Sending to both neighbours requires a torus, where each direction has its own links.
 /// * Shared memory's own collective requires ranks that share memory.
-/// * NCCL's requires GPUs, even domains, so that NCCL knows the groups, and rates of NCCL in the cluster file
-/// (`nccl:`).
+/// * NCCL's own collective requires GPUs, equal domains, since NCCL then knows the groups, and `nccl:` rates in the
+///   cluster file.
 bool available(const hierarchy& machine, const stage& s, const algorithm& a);
 
-/// Returns true if plans may run a stage between GPUs by an algorithm whose messages go over MPI: the cluster file says
-/// what these cost (`mpi:`).
+/// Returns true if plans may run a stage between GPUs by an algorithm whose messages go over MPI: the cluster file
+/// gives the rates of such messages (`mpi:`).
 bool available_over_mpi(const hierarchy& machine, const stage& s, const algorithm& a);
 
 /// Returns true if ranks of a group of this size would exchange data with too many others at a time

@@ -15,18 +15,18 @@ namespace terrace::detail {
 
 namespace {
 
-// A baseline: the schedule of a library that knows nothing of the machine but its nodes. Its row says over which graph
-// messages travel, and the registry has the algorithm for that.
+// A baseline: the schedule of a library that knows only the nodes of the machine. Its row gives the graph of the
+// messages; the registry has the algorithm for the graph.
 struct baseline_row {
     std::string_view name;
-    std::string_view name_of_roots;  // of broadcast and reduce
-    bool by_nodes = false;           // a stage inside the node, by whatever is fastest there, and a stage over the rest
+    std::string_view name_of_roots;  // for broadcast and reduce
+    bool by_nodes = false;  // one stage inside the node, with the fastest algorithm, and one over the other levels
     std::optional<message_graph> scatter;  // of the last stage in mode scatter; none: mode root in every collective
-    std::optional<message_graph> root;     // of the last stage in mode root; none: not for broadcast and reduce
-    bool by_nics = false;                  // a candidate where nodes have several NICs, all of which it uses
-    bool of_exchanges = false;             // of collectives that exchange blocks, and of no others
+    std::optional<message_graph> root;     // of the last stage in mode root; none: no broadcast and reduce
+    bool by_nics = false;                  // uses all NICs; a candidate only if nodes have several
+    bool of_exchanges = false;             // only for collectives that exchange blocks
 
-    // Returns false for collectives of blocks where one rank would need the blocks of all.
+    // Returns false for collectives of blocks if one rank would need the blocks of all.
     bool runs(collective what) const noexcept {
         if (of_exchanges || row_of(what).exchange) return of_exchanges && row_of(what).exchange;
         return row_of(what).has_root() ? root.has_value() : scatter || !row_of(what).blocks;
@@ -50,8 +50,8 @@ stage last_stage(const hierarchy& machine, int first, const baseline_row& row, c
     return s;
 }
 
-// Gives the stage inside the node the algorithm that is the fastest where such schemes are in use: one algorithm, not
-// one per size.
+// Sets the algorithm of the stage inside the node: the fastest at the usual size, since libraries use one algorithm for
+// all sizes.
 void choose_node_algorithm(pricer& prices, std::vector<stage>& stages, collective what) {
     constexpr double usual = 1 << 20;  // bytes
     double best = std::numeric_limits<double>::infinity();
@@ -70,7 +70,7 @@ candidate made(pricer& prices, const baseline_row& row, collective what) {
         c.stages.push_back(last_stage(machine, 0, row, what));
         return c;
     }
-    // Levels of the node, from the innermost on; where a machine is one node, or has none, the innermost level.
+    // Levels of the node, from the innermost on. If the machine is one node, or has no nodes, the innermost level.
     const int levels = machine.node_levels(), inside = levels == 0 || levels >= machine.depth() ? 1 : levels;
     c.stages.push_back(whole_levels(machine.shape, 0, inside - 1));
     c.stages.back().how = row.by_nics || row_of(what).blocks ? mode::scatter : mode::root;

@@ -15,10 +15,10 @@ namespace terrace::detail {
 namespace {
 
 // Returns the modes that the stages of a shape may have. Allreduce: root inside, then scatter, and outermost scatter or
-// replicate. Parts of a split level only scatter. Collectives of blocks scatter throughout, or one rank stands for all
-// of an inner domain; in gather and scatter, for all of each. Others with a root scatter in some stages in a row, so
-// that all ranks of a node send to other nodes, and have mode root in the others; to split a level for a root is what
-// tree and chain do.
+// replicate; parts of a split level only scatter. Collectives of blocks: scatter in all stages, or one rank represents
+// all of an inner domain; in gather and scatter, of each. Others with a root: scatter in consecutive stages, so all
+// ranks of a node send to other nodes, and root in the rest. They split no level: tree and chain do the same for a
+// root.
 std::vector<std::vector<mode>> modes_of(const shape& s, collective what) {
     std::vector<std::vector<mode>> result;
     const bool blocks = row_of(what).blocks;
@@ -83,14 +83,14 @@ private:
         for (const candidate& c : baselines(prices_, what_)) {
             const bool crowded =
                 std::ranges::any_of(c.stages, [](const stage& s) { return crowds(*find_algorithm(s), s.group); });
-            if (crowded && !row_of(what_).exchange) continue;  // blocks can always go straight to their ranks
+            if (crowded && !row_of(what_).exchange) continue;  // blocks can always be sent straight to their ranks
             seen_.insert(key_of(c.stages));
             found_.push_back({c, prices_.price_stages(c.stages, what_)});
         }
     }
 
-    // Adds what has been found with the wire types that levels name: over each such level straight to the owner, in a
-    // stage of its own.
+    // Adds the candidates found so far with the wire types of levels: each such level sends straight to the owner, in
+    // its own stage.
     void add_rounded() {
         const auto wire_of = [&](const stage& s) {
             const bool fits = s.how == mode::scatter && s.sends() && s.levels.size() == 1 && s.shares.empty() &&
@@ -116,8 +116,8 @@ private:
         }
     }
 
-    // Adds the stages of a shape with unequal shares: in all stages, or in the outermost as a ring, where that is over
-    // several levels: to exchange parts with all others burdens the links of those inside.
+    // Adds the stages of a shape with unequal shares: in all stages, or in the outermost stage as a ring, if that is
+    // over several levels. Exchanging parts with all others would load the links of inner levels.
     void add_weighed(const shape& s, const std::vector<stage>& stages) {
         std::vector<stage> weighed = stages, around = stages;
         const auto may_weigh = [&](std::size_t i) { return stages[i].how == mode::scatter && !is_split(s, i); };
@@ -129,9 +129,9 @@ private:
             if (each != stages) add(each);
     }
 
-    // Adds stages with the best algorithm of each by itself, at every size: that gives few combinations, and none that
-    // is best is far from one of them. To and from a root, also with the outermost one that occupies links the least,
-    // since chunks in many lanes hide its start-ups, and with the best of those that do not hinder lanes.
+    // Adds stages with the algorithm of each that is fastest by itself, at every size. There are few such combinations,
+    // and the best one is close to one of them. With a root, also adds the outermost algorithm that occupies links the
+    // least, since many lanes hide its start-ups, and the best ones that do not hinder lanes.
     void add(const std::vector<stage>& stages) {
         std::vector<options> choices;
         for (std::size_t i = 0; i < stages.size(); ++i) choices.push_back(prices_.options_of(stages, i, what_));
@@ -149,7 +149,7 @@ private:
                     [&](const stage_price& p, std::size_t i) { return time_of(p, i, static_cast<double>(bytes)); });
         };
         at_all_sizes([&](const stage_price& p, std::size_t, double bytes) { return p.time(bytes); });
-        // In a pipeline only the time that a link is occupied counts.
+        // In a pipeline, only the time that a link is occupied counts.
         add_best([&](const stage_price& p, std::size_t) { return p.busiest_link(); });
         if (!row_of(what_).has_root()) return;
         at_all_sizes([&](const stage_price& p, std::size_t i, double bytes) {
@@ -157,11 +157,11 @@ private:
         });
     }
 
-    // Returns the index of each stage's cheapest option; the first one stands if none is cheaper. @param time of an
-    // option of a stage   @param hinders in mode root also of algorithms that hinder lanes
+    // Returns the index of each stage's cheapest option; the first one if none is cheaper. @param time of an option of
+    // a stage   @param hinders also allows algorithms that hinder lanes in mode root
     template <class Time>
     std::vector<std::size_t> cheapest(const std::vector<options>& choices, Time&& time, bool hinders) const {
-        // Passing the vector on pays in more chunks than an allreduce may have in flight.
+        // Algorithms that pass the vector on need more chunks in flight than an allreduce may have.
         const auto may_be = [&](const algorithm& a) {
             if (!row_of(what_).has_root() && (a.passes_on || hinders_lanes_to_root(a))) return false;
             return hinders || !hinders_lanes_to_root(a);
@@ -190,11 +190,11 @@ private:
         candidate& made = found_.back().what;
         if (!made.only_scatters()) made.origin = "mixed";
         if (row_of(what_).blocks && (row_of(what_).exchange || !made.only_scatters()))
-            return;  // blocks take the stages in one order
+            return;  // such blocks pass the stages in one order
         for (const bool in_one_piece : {false, true}) add_routes(stages, costs, in_one_piece);
     }
 
-    // Adds the same stages with dimensions of a torus that take turns at coming first.
+    // Adds the same stages with routes: dimensions of a torus take turns at being first.
     void add_routes(std::vector<stage> stages, const std::vector<std::shared_ptr<const stage_price>>& costs,
                     bool in_one_piece) {
         const std::vector<int> shares = route_shares(machine_, prices_.rows(), stages, costs, in_one_piece);

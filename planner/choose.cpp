@@ -25,7 +25,7 @@ std::vector<choice> cheapest(const hierarchy& machine, std::span<const priced_ca
 
 namespace {
 
-// Returns what is simulated, in this order: the cheapest candidate, the baselines, and the others of the cheapest.
+// Returns the candidates to simulate, in this order: the cheapest candidate, the baselines, and the other cheap ones.
 std::vector<choice> for_trials(const hierarchy& machine, std::span<const priced_candidate> list, std::int64_t bytes) {
     std::vector<choice> found = cheapest(machine, list, bytes, policy.most_trials);
     const auto is_baseline = [](const choice& c) { return c.what->what.is_baseline(); };
@@ -36,9 +36,9 @@ std::vector<choice> for_trials(const hierarchy& machine, std::span<const priced_
     return found;
 }
 
-// Of those that are nearly as fast as the fastest, the one whose ranks send the fewest messages at once, since flows
-// that meet on a link share it less evenly than in simulations (docs/measurements/random-clusters.md); of these the one
-// that occupies processors the least.
+// Returns the best choice. Among choices nearly as fast as the fastest, it is the one whose ranks send the fewest
+// messages at once, since real flows on a link share it less evenly than simulated ones
+// (docs/measurements/random-clusters.md); then the one with the least processor time.
 const choice& best_of(const std::vector<choice>& open, std::int64_t bytes) {
     const double most = std::ranges::min(open, {}, &choice::time).time() * policy.worth_it;
     const auto key = [&](const choice& c) {
@@ -48,7 +48,7 @@ const choice& best_of(const std::vector<choice>& open, std::int64_t bytes) {
     return *std::ranges::min_element(open, {}, key);
 }
 
-// Returns rules for all sizes of what runs each of them.
+// Returns rules for all sizes from the choice for each size.
 std::vector<rule> rules_of(const hierarchy& machine, const std::vector<choice>& by_size) {
     const double limit_of_byte = limit(machine, 1, by_size.front().what->cost.what());
     std::vector<rule> rules;
@@ -63,13 +63,13 @@ std::vector<rule> rules_of(const hierarchy& machine, const std::vector<choice>& 
     return rules;
 }
 
-// Returns the candidate that is the fastest by simulation. What a lower bound excludes is not simulated. Where one is
-// too long to simulate, those with higher prices are left out, since nothing says that they are faster; and the
-// candidate of the size before is taken if its price is as good as the lowest.
+// Returns the fastest candidate by simulation. Candidates are not simulated if their lower bound is too long. If one is
+// too long to simulate, candidates with higher prices are left out, since nothing shows that they are faster; the
+// candidate of the size before is then preferred if its price is as good as the lowest.
 choice fastest(trials& tried, std::vector<choice> open, std::int64_t bytes, const priced_candidate* before) {
     if (open.size() == 1) return open.front();
     constexpr double endless = std::numeric_limits<double>::infinity();
-    double most = endless, dearest = endless;  // what is slower, or costs more, is not chosen
+    double most = endless, dearest = endless;  // bounds on time and price
     std::vector<choice> simulated;
     for (choice& c : open) {
         if (c.how.time > dearest || c.what->cost.at_least(static_cast<double>(bytes)) > most) continue;

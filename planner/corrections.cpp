@@ -13,12 +13,12 @@ namespace terrace::detail {
 
 namespace {
 
-constexpr double largest = 8;            // factor
-constexpr double weight = 0.002;         // of a factor beside a size's time
-constexpr double weight_of_kind = 0.02;  // of the ratio of two bandwidths' factors, of one fabric
-constexpr double worth_saying = 0.1;     // ln of a factor: prices are no better
-constexpr double usual = 0.2;            // ln(price / time); what is farther off counts in proportion, not squared
-constexpr double telling = 0.25;         // part of a size's time that says something of what it is made of
+constexpr double largest = 8;            // largest factor of a correction
+constexpr double weight = 0.002;         // of ln(factor)^2, relative to a size's error
+constexpr double weight_of_kind = 0.02;  // of ln(ratio)^2 of the factors of two bandwidths of one fabric
+constexpr double worth_saying = 0.1;     // smallest |ln(factor)| that is reported: prices are no better
+constexpr double usual = 0.2;            // |ln(price / time)| above which errors count linearly, not squared
+constexpr double telling = 0.25;         // part of a size's time above which the size depends on a figure
 constexpr int most_steps = 20;
 
 using verdict = judged_figures::verdict;
@@ -30,8 +30,8 @@ struct timed_rule {
     double bytes, time;
 };
 
-// The figures of a machine by what calls can tell apart. Which start-up a call waited for they do not say: a plan's
-// small calls all have about the same number of each.
+// Returns the figures of a machine, grouped as calls can correct them. Calls do not show which start-up they waited
+// for, since small calls of a plan all have about the same number of each.
 std::vector<judged_figures> unknowns_of(const hierarchy& machine) {
     std::vector<judged_figures> startups, others;
     for (const figure& f : figures_of(machine)) {
@@ -46,7 +46,7 @@ std::vector<judged_figures> unknowns_of(const hierarchy& machine) {
     return startups;
 }
 
-// The solution of equations, each with its right side in the end, whose matrix is positive definite.
+// Solves a system of equations with a positive definite matrix. Each row ends with its right side.
 std::vector<double> solved(matrix equations) {
     const std::size_t n = equations.size();
     for (std::size_t pivot = 0; pivot < n; ++pivot)
@@ -61,8 +61,8 @@ std::vector<double> solved(matrix equations) {
     return solution;
 }
 
-// The weights of products of two factors' logarithms: figures stay as they are, bandwidths of one fabric change
-// together.
+// Returns the weights of products of two factors' logarithms. They keep figures unchanged, and bandwidths of one fabric
+// equal.
 matrix weights(const hierarchy& machine, const std::vector<judged_figures>& unknowns) {
     matrix made(unknowns.size(), std::vector<double>(unknowns.size()));
     const auto is_rate = [](const figure& f) { return f.what == figure::fact::bandwidth; };
@@ -88,7 +88,7 @@ public:
           weights_(weights(machine, unknowns_)),
           logs_(unknowns_.size()) {}
 
-    // Fits what the times determine: what they turn out not to is left, and the rest fitted again.
+    // Fits the figures. Figures that the times do not determine are excluded, and the others fitted again.
     void run() {
         do {
             choose_sizes();
@@ -120,7 +120,7 @@ private:
         return machine;
     }
 
-    // Time over price of each size.
+    // Returns time / price of each size.
     std::vector<double> ratios(const hierarchy& machine) const {
         pricer prices(machine);
         std::vector<double> all;
@@ -129,7 +129,7 @@ private:
         return all;
     }
 
-    // The least and the most of these, of the sizes that are used.
+    // Returns the smallest and the largest of these ratios among the sizes that are used.
     std::pair<double, double> extremes(const hierarchy& machine) const {
         const std::vector<double> all = ratios(machine);
         double least = std::numeric_limits<double>::infinity(), most = 0;
@@ -140,15 +140,15 @@ private:
 
     bool is_left(std::size_t unknown) const { return unknowns_[unknown].what != verdict::as_written; }
 
-    // ln(price / time) of each size.
+    // Returns ln(price / time) of each size.
     std::vector<double> errors() const {
         std::vector<double> all = ratios(corrected());
         for (double& each : all) each = -std::log(each);
         return all;
     }
 
-    // How much of each size's time each unknown makes up: the change of ln(price) with the logarithm of its factor.
-    // From both sides, since the slower of two links alone counts, and both where they are alike.
+    // Returns the part of each size's time due to each unknown: the change of ln(price) with the logarithm of its
+    // factor. Computed from both sides: only the slower of two links counts, but both do if they are alike.
     matrix slopes() {
         constexpr double small = 0.01;
         matrix all;
@@ -163,7 +163,7 @@ private:
         return all;
     }
 
-    // A size tells nothing where much of its time is made up of what is left.
+    // Excludes sizes if much of their time is due to excluded figures.
     void choose_sizes() {
         const matrix all = slopes();
         for (std::size_t i = 0; i < rules_.size(); ++i) {
@@ -174,7 +174,7 @@ private:
         }
     }
 
-    // How much of a size's time an unknown and those that change together with it make up.
+    // Returns the part of a size's time due to an unknown and to the unknowns that change together with it.
     double told(const matrix& slope, std::size_t unknown, std::size_t size) const {
         double sum = 0;
         for (std::size_t u = 0; u < slope.size(); ++u)
@@ -182,8 +182,8 @@ private:
         return sum;
     }
 
-    // Leaves what no size tells of or, if there is nothing of the kind, the first unknown of which sizes say different
-    // things, with those that change together with it. Returns false if there is none.
+    // Excludes unknowns that no size depends on. If there are none, excludes the first unknown about which sizes
+    // disagree, and those that change together with it. Returns false if it excludes none.
     bool leave_undetermined() {
         const matrix slope = slopes();
         const std::vector<double> error = errors();
@@ -211,13 +211,13 @@ private:
         return sum;
     }
 
-    // How the weights pull at a factor's logarithm.
+    // Returns the gradient of the weights at a factor's logarithm.
     double pull(std::size_t u, const std::vector<double>& logs) const {
         return std::inner_product(logs.begin(), logs.end(), weights_[u].begin(), 0.0);
     }
 
-    // A step of Levenberg and Marquardt's method, in logarithms: prices are nearly straight lines there. Returns false
-    // where no step makes the misfit smaller.
+    // Takes a step of the Levenberg-Marquardt method, in logarithms, where prices are nearly linear. Returns false if
+    // no step makes the misfit much smaller.
     bool step() {
         constexpr double longest = 1, enough = 1e-4;
         const std::vector<double> error = errors(), before = logs_;
@@ -231,7 +231,7 @@ private:
             for (std::size_t g = 0; g < n; ++g)
                 normal[f][g] = std::inner_product(slope[f].begin(), slope[f].end(), slope[g].begin(), weights_[f][g]);
             normal[f][n] = -pull(f, before);
-            for (std::size_t i = 0; i < error.size(); ++i)  // by the slope of what misfit() adds up
+            for (std::size_t i = 0; i < error.size(); ++i)  // slope of the sum in misfit()
                 normal[f][n] -= slope[f][i] * std::clamp(error[i], -usual, usual);
         }
         const double misfit_before = misfit();
@@ -255,7 +255,7 @@ private:
     std::vector<timed_rule> rules_;
     std::vector<judged_figures> unknowns_;
     matrix weights_;
-    std::vector<double> logs_;  // of factors
+    std::vector<double> logs_;  // ln of each factor
     std::vector<bool> used_ = std::vector<bool>(rules_.size(), true);
 };
 

@@ -42,7 +42,7 @@ hierarchy with_figure(hierarchy machine, const figure& f, double factor) {
             of.bandwidth *= factor, of.bandwidth_assumed = false;
             for (double& rate : of.rates) rate *= factor;
             if (f.level == machine.node_levels())
-                for (double& rate : machine.nics.rates) rate *= factor;  // they make up the node's link
+                for (double& rate : machine.nics.rates) rate *= factor;  // NICs are part of the node's link
             break;
         case figure::fact::latency: of.latency *= factor, of.latency_assumed = false; break;
         case figure::fact::overhead: of.overhead *= factor, of.overhead_assumed = false; break;

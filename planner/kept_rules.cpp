@@ -15,16 +15,16 @@ namespace terrace::detail {
 
 namespace {
 
-// A call, and the rule that ran it.
+// A profiled call, and the rule that ran it.
 struct timed_call {
     const rule* by;
-    std::int64_t above;  // [bytes] the rule runs calls of more than so many
+    std::int64_t above;  // [bytes] the rule is for calls above this size
     double time;
 };
 
 using calls_by_size = std::map<std::int64_t, timed_call>;
 
-// Whether a rule for one of these machines does the same on the other one.
+// Returns true if a rule for one of these machines does the same on the other.
 bool share_rules(const hierarchy& a, const hierarchy& b) {
     const auto alike = [](const level& x, const level& y) {
         return x.medium == y.medium && x.wire == y.wire && x.ring == y.ring;
@@ -47,7 +47,7 @@ std::map<collective, calls_by_size> fastest_calls(const hierarchy& machine, cons
     return all;
 }
 
-// A call speaks for sizes from half to twice its own, and for none that a longer one speaks for.
+// A call counts for sizes from half to twice its own, but not for sizes of the next longer call.
 std::int64_t begin_of(const calls_by_size& all, calls_by_size::const_iterator call) {
     const std::int64_t half = call->first / 2;
     return call == all.begin() ? half : std::max(half, std::prev(call)->first);
@@ -64,15 +64,15 @@ double price_of(const hierarchy& machine, const rule& r, std::int64_t bytes, col
 
 using rules_by_end = std::map<std::int64_t, rule>;
 
-// Puts a rule in the place of others for more than `above` and up to `up_to` bytes.
+// Replaces the rules for more than `above` and up to `up_to` bytes by another one.
 void put(rules_by_end& rules, std::int64_t above, std::int64_t up_to, const rule& other) {
     if (above > 0) rules.try_emplace(above, rules.lower_bound(above)->second);
     rules.erase(rules.upper_bound(above), rules.upper_bound(up_to));
     rules[up_to] = other;
-    rules[up_to].at = 0;  // its predictions are another plan's
+    rules[up_to].at = 0;  // predictions of another plan do not apply
 }
 
-// Rules without bounds between those that run alike, and with predictions at the bounds that they have now.
+// Returns the rules with adjacent ones that run alike joined, and with predictions at their new bounds.
 std::vector<rule> tidied(const hierarchy& machine, collective what, const rules_by_end& rules) {
     std::vector<rule> all;
     for (const auto& [end, r] : rules) {
@@ -103,7 +103,7 @@ plan_that_keeps keep_what_ran(plan_data plan, const std::vector<profile>& profil
             const auto& [bytes, ran] = *call;
             const rule& planned = *std::ranges::find_if(own, [&](const rule& r) { return call->first <= r.up_to; });
             if (run_alike(planned, *ran.by)) continue;
-            // As the plan predicts it: a simulation at another size says by how much the price is wrong.
+            // Scales the prediction by the ratio of simulation to price at the plan's own size.
             const double off = planned.simulated > 0 ? planned.simulated / planned.predicted : 1;
             const double promised = price_of(machine, planned, bytes, what) * off;
             if (promised * policy.equal < std::min(ran.time, price_of(machine, *ran.by, bytes, what))) continue;

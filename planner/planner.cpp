@@ -16,11 +16,11 @@ namespace terrace::detail {
 
 namespace {
 
-// Collectives of one family move the same, so that it is counted once. The family that takes the longest is 0.
+// Collectives of one family share phases, so one pricer counts these once. Family 0 takes the longest.
 constexpr std::size_t families = 3;
 std::size_t family_of(collective what) { return row_of(what).exchange ? 1 : row_of(what).has_root() ? 2 : 0; }
 
-// A plan whose rules are made of all candidates of each collective.
+// Makes a plan whose rules are made of all candidates of each collective.
 template <class Rules>
 plan_data plan_with(const std::string& name, const hierarchy& machine, Rules&& rules) {
     plan_data r;
@@ -34,7 +34,7 @@ plan_data plan_with(const std::string& name, const hierarchy& machine, Rules&& r
         for (auto& [what, list] : found)
             if (family_of(what) == family) list = search(prices, what);
     });
-    // Those that take the longest first, so that cores are through at about one time.
+    // Starts with the longest ones, so all cores finish at about the same time.
     std::vector order(all_collectives.begin(), all_collectives.end());
     std::ranges::stable_sort(order, {}, [](collective what) {
         return std::tuple(row_of(what).has_root(), !row_of(what).exchange, !row_of(what).blocks);

@@ -29,7 +29,7 @@ void price::find_startups() {
     for (const auto& [route, time] : of_route) startups_ = std::max(startups_, of_all + (route == 0 ? 0 : time));
 }
 
-// All phases load the same links: their vectors add up, in each direction. The busier one speaks for a link.
+// Sums the vectors of all phases on each link, in each direction. The busier direction counts for a link.
 void price::find_busiest_links(const link_rows& rows) {
     struct total {
         double vectors = 0, time = 0;
@@ -50,7 +50,7 @@ void price::find_busiest_links(const link_rows& rows) {
     }
 }
 
-// Finds them at the sizes of rules: between two of them the busiest rank differs too little to matter.
+// Finds the busiest ranks at the sizes of rules. Between these sizes, the busiest rank differs too little to matter.
 void price::find_busiest_ranks(std::size_t samples) {
     std::set<std::vector<int>> kinds;
     for (std::size_t i = 0; i < samples; ++i) {
@@ -75,7 +75,7 @@ void price::find_busiest_ranks(std::size_t samples) {
     }
 }
 
-// Returns the time of the rank that has the most to do in all phases together.
+// Returns the time of the rank with the most work in all phases together.
 double price::busiest_processor_time(double bytes) const {
     double most = 0;
     for (const std::vector<int>& kind : busiest_) {
@@ -108,7 +108,7 @@ double price::messages(double bytes, std::int64_t chunk) const {
     return c * of_chunk;
 }
 
-// The route that takes a chunk of so many bytes the longest; 0 where there are none.
+// Returns the route that is the longest for a chunk of this size; 0 if there are no routes.
 int price::longest_route(double bytes) const {
     std::map<int, double> times;
     for (const stage_pass& each : passes_)
@@ -126,15 +126,15 @@ pipeline price::in_chunks(double bytes, std::int64_t chunk) const {
     if (longest > 0) p.chunk_time = std::max(p.chunk_time, p.busiest);
     p.lane_time = p.chunk_time;
     if (!row_of(what_).has_root()) return p;
-    // On its way from or to a root a chunk is with one rank after the other, and leaves each one's lane free.
+    // On its way from or to a root, a chunk occupies one rank after the other, and leaves the others' lanes free.
     p.lane_time = 0;
     for (const stage_pass& l : passes_) p.lane_time += held_time(*l.load, each * l.part);
     return p;
 }
 
-// The time of one chunk: the longest route, and the processor time of the others, which run beside it on the same
-// processors. All routes' long messages wait for the same request slots, so that more than the longest route's wires
-// may show.
+// Returns the time of one chunk: the longest route, plus the processor time of the others, which run in parallel on the
+// same processors. Long messages of all routes wait for the same request slots, so more than the wires of the longest
+// route may count.
 double price::chunk_time(double bytes, int longest) const {
     double sum = 0, in_turn = 0, wires_of_longest = 0;
     for (const stage_pass& each : passes_) {
@@ -148,8 +148,8 @@ double price::chunk_time(double bytes, int longest) const {
     return longest == 0 ? sum : sum + std::max(0.0, in_turn - wires_of_longest);
 }
 
-// Where a stage is alone, other chunks fill the gaps that a part on long hops leaves on a ring's busiest link. Other
-// stages would be in their way.
+// Returns the idle time of the busiest link of a ring while a part is on long hops. Other chunks use this time, but
+// only if there is one stage: other stages would occupy the links.
 double price::idle_time(double bytes) const {
     double idle = 0;
     for (const stage_pass& each : passes_) {

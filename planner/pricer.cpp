@@ -17,9 +17,9 @@ namespace terrace::detail {
 
 namespace {
 
-// Elements of a vector that all usual shares divide: 2^10 3^5 5^3 7^2 11 13 17 19 23.
+// Length of a vector that all usual shares divide: 2^10 3^5 5^3 7^2 11 13 17 19 23 elements.
 constexpr std::int64_t elements = std::int64_t{1024} * 243 * 125 * 49 * 11 * 13 * 17 * 19 * 23;
-// Parts that are no longer than this are there because cuts were rounded.
+// Smaller parts of the vector exist only because cuts were rounded.
 constexpr double rounded_away = 1e-9;
 
 // Returns the same text for stages with the same groups.
@@ -49,8 +49,8 @@ pricer::pricer(const hierarchy& machine, int all_up_to)
       sums_(rows_),
       layouts_(3, layout{{}, {}, group_composer(elements), {}}) {}
 
-// Returns the price of copies that ranks make by themselves, with the innermost stage: they read and write so many
-// vectors.
+// Returns the price of copies that each rank makes by itself, in the innermost stage. The arguments are the vectors
+// read and written.
 stage_pass pricer::copies(double by_root, double by_others) const {
     phase_load p;
     std::vector<processor_load> loads;
@@ -60,13 +60,13 @@ stage_pass pricer::copies(double by_root, double by_others) const {
     return {.load = std::make_shared<const phase_load>(std::move(p))};
 }
 
-// Where stages cut between unequal blocks depends on those outside as well.
+// Cuts between unequal blocks depend on outer stages as well.
 std::string pricer::key_of_groups(std::span<const stage> stages, std::size_t number, collective what) const {
     if (divided_by(what) != division_by::blocks) return key_of_layout(stages.first(number + 1));
     return fmt::format("{} of {}", number, key_of_layout(stages));
 }
 
-// On the way to or from a root an exchange's ranks meet as in mode scatter.
+// Returns the groups of the stages. In an exchange with a root, ranks meet as in mode scatter.
 const pricer::layout& pricer::lay_out(std::span<const stage> stages, collective what) {
     const division_by how = divided_by(what);
     layout& last = layouts_[static_cast<std::size_t>(how)];
@@ -91,8 +91,8 @@ const pricer::layout& pricer::lay_out(std::span<const stage> stages, collective 
     return last;
 }
 
-// All groups of a domain together have the vector: a group stands for so many others that those of samples have all of
-// it, too. Where the innermost stages have mode root, a member stands for the ranks whose sums it has.
+// Returns the movements of groups by domain. Each group of samples represents so many others of its domain that they
+// have the whole vector. If the innermost stages have mode root, a member represents the ranks whose sums it has.
 std::vector<moving_domain> pricer::domains_of(const running_stage& s, bool down, movement of_group) {
     const layout& l = lay_out(s.stages, s.what);
     const bool all = has_all_groups(s.what);
@@ -104,10 +104,10 @@ std::vector<moving_domain> pricer::domains_of(const running_stage& s, bool down,
         const range child = ranks_around(l.shape(), level - 1, rank);
         return ranks_.weights()[at(ranks_.of(rank))] * static_cast<double>(child.count()) / weight_of(child);
     };
-    int roots = 0;  // innermost stages in mode root
+    int roots = 0;  // number of innermost stages in mode root
     while (roots < level && l.stages[at(roots)].how == mode::root) ++roots;
     struct found {
-        double parts = 0;  // of the vector, that groups of samples have
+        double parts = 0;  // part of the vector that groups of samples have
         std::vector<double> raw = {};
         moving_domain moving = {};
     };
@@ -139,7 +139,7 @@ std::vector<moving_domain> pricer::domains_of(const running_stage& s, bool down,
     return made;
 }
 
-// @param part of the vector that the group divides
+// @param part part of the vector that the group divides
 moving_group pricer::moving(const running_stage& s, group who, algorithm::generator emit, double part, bool root_adds) {
     const bool own = emit == s.by.up(s.itself().how) || emit == s.by.down(s.itself().how);
     const bool in_rings = own && s.by.graph == message_graph::node_rings;
@@ -148,7 +148,7 @@ moving_group pricer::moving(const running_stage& s, group who, algorithm::genera
     made.side_by_side = std::ranges::adjacent_find(who.nodes()) != who.nodes().end();
     const bool passes_all = who.size() > 2 && std::ranges::none_of(who.shards(), &range::empty);
     made.around = in_rings || (own && s.by.graph == message_graph::one_neighbour && passes_all);
-    // Many algorithms scatter and gather as the one does that sends straight to all.
+    // Many algorithms scatter and gather as the algorithm that sends straight to all.
     const algorithm& straight = *known_algorithms().find(message_graph::all_at_once, mode::scatter);
     const algorithm& by = emit == straight.scatter || emit == straight.gather ? straight : s.by;
     const int startups = follows_buffers(by.provider) ? 0 : by.startups(who.size());
@@ -173,7 +173,7 @@ std::optional<moving_group> pricer::exchanged(const running_stage& s, const layo
     return made;
 }
 
-// Blocks that pass through one rank of a domain: handed on by it, or given to it.
+// Returns the movement of blocks that pass through one rank of a domain, which forwards or collects them.
 std::optional<moving_group> pricer::handed_on(const running_stage& s, const layout& l, const group& g, bool down) {
     const group who = forwarding_of(g, l.shape(), static_cast<int>(s.number));
     const double part = static_cast<double>(who.whole().count()) / machine_.ranks();
@@ -223,7 +223,7 @@ std::shared_ptr<const stage_price> pricer::price_stage(const running_stage& s) {
     return std::make_shared<const stage_price>(std::move(made));
 }
 
-// Nodes of a torus are alike: a dimension that comes earlier or later costs what it does of a longer or shorter vector.
+// Nodes of a torus are alike, so an earlier or later dimension costs the same as with a longer or shorter vector.
 std::vector<stage_pass> pricer::passes_of(std::span<const stage> stages,
                                           std::span<const std::shared_ptr<const stage_price>> costs) const {
     const routes ways = routes_of(machine_, stages);
@@ -239,7 +239,7 @@ std::vector<stage_pass> pricer::passes_of(std::span<const stage> stages,
     return passes;
 }
 
-// Copies count with the innermost stage.
+// Copies count as part of the innermost stage.
 price pricer::price_together(collective what, std::span<const stage> stages,
                              std::span<const std::shared_ptr<const stage_price>> costs) {
     std::vector<stage_pass> passes = passes_of(stages, costs);
@@ -247,7 +247,7 @@ price pricer::price_together(collective what, std::span<const stage> stages,
         const double copied = copied_vectors(machine_, stages, what);
         passes.push_back(copies(2 * copied, 2 * copied));
     }
-    // The root of a broadcast copies its vector to where its peers reach it.
+    // The root of a broadcast copies its vector to memory that its peers can read.
     if (what == collective::broadcast && follows_buffers(stages.front().provider) && !on_gpus(machine_))
         passes.push_back(copies(2, 0));
     const auto [least, is_new] = limits_.try_emplace(what);
@@ -267,12 +267,12 @@ price pricer::price_stages(std::span<const stage> stages, collective what) {
     return price_together(what, stages, prices);
 }
 
-// MPI's own collectives are taken to be as fast as messages of an algorithm, and are never chosen.
+// MPI's own collectives are assumed to be as fast as messages of an algorithm, and are never chosen.
 std::vector<stage_option> pricer::price_options(std::span<const stage> stages, std::size_t number, collective what) {
     const tree& shape = lay_out(stages, what).shape();
     const int size = std::ranges::max(shape.children()[number]);
     const stage& s = stages[number];
-    bool equal = true;  // domains inside the stage's own divide the vector alike: collectives of NCCL need that
+    bool equal = true;  // inner domains divide the vector alike, as NCCL's collectives require
     for (std::size_t n = 0; n < number; ++n) equal &= !has_shares_by_domain(stages[n], shape, static_cast<int>(n));
     std::vector<stage_option> able;
     const auto add = [&](const algorithm& a, provider by) {

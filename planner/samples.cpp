@@ -8,7 +8,7 @@ namespace terrace::detail {
 
 namespace {
 
-// Returns equal numbers by level and child for links, and NICs of ranks, of equal rates; none where all are equal.
+// Returns, by level and child, equal numbers for equal rates of links and NICs; none if all rates of a level are equal.
 std::vector<std::vector<int>> marks_of(const hierarchy& machine) {
     const std::vector<double> nics = machine.nics.rank_rates();
     std::vector<std::vector<int>> marks(at(machine.depth()));
@@ -56,7 +56,7 @@ void samples::take(int level, int domain, double weight) {
     const tree& t = machine_.shape;
     const int first = t.first_child(level, domain), last = t.first_child(level, domain + 1) - 1;
     const bool looks = !takes_few_ || looked_into_.emplace(level, kinds_.of(level, domain)).second;
-    // The children that are sampled, by what makes them alike; the last of them for the others.
+    // Sampled children by likeness. The last one represents the others.
     std::map<alike, std::vector<int>> sampled;
     std::map<int, double> weights;  // by child
     for (int child = first; child <= last; ++child) {
@@ -79,7 +79,7 @@ double samples::weight_of(int first, int end) const {
 void samples::find_shares(const link_rows& rows) {
     above_.resize(at(rows.links()));
     for (int row = 0; row < rows.count(); ++row) {
-        std::map<int, double> ranks, weights;  // of links, of those above samples
+        std::map<int, double> ranks, weights;  // by link: ranks below it, and weight of the samples below it
         for (std::size_t i = 0; i < ranks_.size(); ++i) weights[rows.member_of(row, ranks_[i])] += weights_[i];
         for (int rank = 0; !rows.is_level(row) && rank < machine_.ranks(); ++rank) ++ranks[rows.member_of(row, rank)];
         for (const auto& [link, weight] : weights)

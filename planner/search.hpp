@@ -7,7 +7,7 @@
 
 namespace terrace::detail {
 
-/// A candidate that can be priced at any size at once.
+/// A candidate with its price at any size.
 struct priced_candidate {
     candidate what;
     price cost;
@@ -16,11 +16,11 @@ struct priced_candidate {
 /// Returns all candidates of the pricer's machine, in the order of candidates(): the baselines first.
 std::vector<priced_candidate> search(pricer& prices, collective what);
 
-/// Returns the baselines that are among the machine's candidates, in their order: those over all NICs only where nodes
-/// have several.
+/// Returns the baselines that are candidates for the machine, in their order. Baselines over all NICs are candidates
+/// only if nodes have several.
 std::vector<candidate> baselines(pricer& prices, collective what);
 
-/// Returns baseline(), of a machine whose prices are at hand.
+/// Returns baseline() of the pricer's machine.
 candidate named_baseline(pricer& prices, std::string_view name, collective what);
 
 }  // namespace terrace::detail

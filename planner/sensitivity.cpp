@@ -14,7 +14,7 @@ namespace terrace::detail {
 
 namespace {
 
-// The rules of a plan on some machine: their own times, and those of the best candidates at their sizes.
+// Times of a plan's rules on some machine, and of the best candidates at their sizes.
 class rule_times {
 public:
     explicit rule_times(const hierarchy& machine) : machine_(machine), prices_(machine_) {}
@@ -43,15 +43,15 @@ struct assumed_rule {
     const rule* what;
     collective of;
     double time;
-    double of_best;  // its time beside that of the best candidate; 1 where gains are not looked for
+    double of_best;  // its time relative to the best candidate's; 1 without gains
 };
 
-// Finds what a changed figure does to rules.
+// Compares the rules' times with a changed figure to those with the assumed one.
 void compare(std::span<const assumed_rule> rules, const hierarchy& machine, bool gains, sensitivity& s) {
     rule_times changed(with_figure(machine, s.of, s.factor));
     for (const auto& [r, of, before, of_best] : rules) {
         const double after = changed.own(*r, of);
-        if (before <= 0 || after <= 0) continue;  // one rank alone
+        if (before <= 0 || after <= 0) continue;  // there is only one rank
         const double time = after / before;
         if (std::max(time, 1 / time) > s.change()) s.time = time, s.time_of = of, s.time_at = r->at;
         if (!gains) continue;

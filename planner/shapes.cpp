@@ -10,8 +10,8 @@ namespace terrace::detail {
 
 namespace {
 
-// Returns the first and last level of each unit that may be a stage: a level, with those inside it that join nothing
-// (every domain has one child). Outermost levels that join nothing belong to the last unit.
+// Returns the first and last level of each unit that may be a stage: a level, and the levels inside it that join
+// nothing (every domain has one child). Outermost levels that join nothing belong to the last unit.
 std::vector<std::pair<int, int>> units_of(const tree& t) {
     std::vector<std::pair<int, int>> units;
     int first = 0;
@@ -41,7 +41,7 @@ public:
     }
 
 private:
-    // Covers the units from one on in so many groups; `splits`: one of them is a level in two parts.
+    // Covers the units from `unit` on by so many groups. @param splits one of the groups is a level in two factors
     void extend(std::size_t unit, std::size_t groups, bool splits) {
         const std::size_t left = units_.size() - unit;
         if (left == 0 && groups == 0 && !splits) found_.push_back(current_);
@@ -68,7 +68,7 @@ private:
 
     const tree& tree_;
     std::vector<std::pair<int, int>> units_;
-    int torus_;  // levels from this one on are dimensions
+    int torus_;  // levels from this level on are dimensions
     shape current_;
     std::vector<shape> found_;
 };

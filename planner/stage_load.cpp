@@ -76,17 +76,17 @@ public:
     }
 
 private:
-    // Which ends of a message are counted.
+    // Ends of a message that are counted.
     struct ends {
         bool from = true, to = true;
     };
-    // What is known of a step's messages.
+    // Properties of a step's messages.
     struct step {
         int times = 1;
         double latency = 0;
-        double largest = 0;  // message
-        int level = 0;       // that it crosses
-        // What one position sends or receives, one message after the other.
+        double largest = 0;  // part of the largest message
+        int level = 0;       // level that the largest message crosses
+        // Messages of the busiest position in one direction, one after the other: number and sum of parts.
         int at_once = 1;
         double together = 0;
     };
@@ -94,11 +94,11 @@ private:
         int messages = 0;
         double part = 0;
     };
-    // How far a group has come.
+    // Progress of a group through its steps.
     struct cursor {
         const moving_group* of;
-        std::size_t next = 0;  // message of the step that follows
-        int done = 0;          // of its times
+        std::size_t next = 0;  // first message of the next step
+        int done = 0;          // repetitions of this step that are done
 
         const group_message& first() const { return of->how.messages[next]; }
         bool is_open() const { return next < of->how.messages.size(); }
@@ -115,7 +115,7 @@ private:
         }
     };
 
-    // Start-up and rate on a level's links: those of the network, or of NCCL or MPI between GPUs.
+    // Returns start-up and rate on a level's links: of the network, or of NCCL or MPI between GPUs.
     device_rates rates_on(const level& l) const {
         if (!on_gpus(machine_)) return {.step = l.latency, .bandwidth = l.bandwidth};
         return phase_.by == provider::mpi ? mpi_rates(l) : nccl_rates(l);
@@ -123,13 +123,13 @@ private:
     const level& level_at(int l) const { return machine_.levels[at(l)]; }
     int first_level() const { return phase_.what.levels.front(); }
     bool on_ring() const { return level_at(first_level()).ring; }
-    // The outermost level of the stage that joins anything.
+    // Returns the outermost level of the stage that joins several children.
     int outermost_joining() const {
         auto l = phase_.what.levels.rbegin();
         while (std::next(l) != phase_.what.levels.rend() && machine_.shape.uniform_size(*l) == 1) ++l;
         return *l;
     }
-    // Time to copy what crosses a level, at one end: the transport copies through memory that ranks share [s/B].
+    // Returns the time to copy data that crosses a level, at one end [s/B]. Only messages in shared memory are copied.
     double copy_time(int l) const { return through_memory(machine_, l) ? 2 * access_time(machine_) : 0; }
     message_load messages(double part, int l, double count) const {
         const bool by_nccl = phase_.by != provider::mpi && on_gpus(machine_);
@@ -147,7 +147,7 @@ private:
 
     // ---- steps of messages ----
 
-    // Groups of a domain take their steps together.
+    // Counts the steps of the groups of a domain, which take their steps together.
     void run_steps(const moving_domain& domain) {
         std::vector<cursor> open;
         for (const moving_group& g : domain)
@@ -166,7 +166,7 @@ private:
             const int now = std::ranges::min(open, {}, &cursor::step).step();
             step s{.times = std::numeric_limits<int>::max(), .level = first_level()};
             for (const cursor& c : open) s.times = std::min(s.times, c.step() == now ? c.left() : c.step() - now);
-            std::optional<int> of_all;  // start-ups
+            std::optional<int> of_all;  // start-ups of all steps together
             for (const cursor& c : open)
                 if (c.step() == now) add_step(c, s), of_all = c.of->how.startups;
             const double busiest = end_step(s.times);
@@ -186,8 +186,8 @@ private:
         if (on_ring() && phase_.what.levels.size() == 1) add_in_turn(domain);
     }
 
-    // Adds all messages of groups that are read position by position, and those of positions with samples where all do
-    // the same.
+    // Adds all messages of groups that are read position by position. If all positions do the same, adds the messages
+    // of positions with samples.
     void add_step(const cursor& c, step& s) {
         const moving_group& g = *c.of;
         const std::span<const group_message> messages = c.now();
@@ -210,9 +210,9 @@ private:
         s.at_once = 1, s.together = s.largest;
     }
 
-    // Adds what passes the links above positions with samples, where all positions do the same. Of the messages that
-    // each of m consecutive positions of n sends `to` positions further on, m - max(0, m - to) - max(0, m + to - n)
-    // leave them.
+    // Adds the load of links above positions with samples, if all positions do the same. If each of m consecutive
+    // positions of n sends a message `to` positions ahead, m - max(0, m - to) - max(0, m + to - n) messages leave the
+    // block.
     void load_blocks(const moving_group& g, std::span<const group_message> messages) {
         const int n = g.who.size();
         const auto before = [&](int rank) {
@@ -252,7 +252,7 @@ private:
         load_links(g, from, to, level, sent, which);
     }
 
-    // Adds messages that a rank sends or receives, if it is a sample.
+    // Adds the messages that a rank sends or receives, if the rank is a sample.
     void add_end(int rank, bool sends, double part, int level, int times) {
         const int sample = phase_.ranks.of(rank);
         if (sample == samples::none) return;
@@ -266,7 +266,7 @@ private:
         memory_[at(sample)] += part * times * copy_time(level);
     }
 
-    // Adds what passes links. @param top the level at which the ends meet
+    // Adds the load of links. @param top level at which the ends meet
     void load_links(const moving_group& g, int from, int to, int top, double part, ends which) {
         if (g.how.circulant && has_levels_alone_) return;  // load_blocks
         int hops = 0, first_hop = 0;
@@ -274,15 +274,15 @@ private:
             if (at_end ? !which.to : !which.from) return;
             const bool ring = phase_.rows.is_level(row) && level_at(row).ring;
             if (g.how.circulant && phase_.rows.is_level(row) && !ring) return;
-            // Where few positions speak for all, each of their links carries what all pass on around the ring.
+            // If few positions represent all, each one's link carries the messages that all forward on the ring.
             if (!which.to && ring) link = hops++ == 0 ? first_hop = link : first_hop;
             const double alike = like(g, at_end ? to : from, row, which.from && which.to);
             load_link(link, row, part * alike, header_at(top) * alike);
         });
     }
-    // Returns for how many members of groups like this one a member stands that use a link of a row together: of the
-    // groups for as many as the link's ranks are of the ranks in the domain's child. Where few positions speak for all,
-    // a position stands for others that use the link, too.
+    // Returns the number of members of similar groups, using the same link of a row, that a member represents. Groups
+    // are weighted by the link's share of the ranks in the domain's child. If few positions represent all, a position
+    // also represents others that use the link.
     double like(const moving_group& g, int position, int row, bool alone) const {
         if (phase_.all_groups) return 1;
         const auto next = std::ranges::lower_bound(g.sampled, position, {}, &moving_group::member::position);
@@ -298,12 +298,12 @@ private:
     }
     double header_at(int l) const { return header_of(level_at(l).medium); }
 
-    // Time of a byte on a link [s].
+    // Returns the time of a byte on a link [s].
     double time_on(int link, int row) const {
         return slowness_[at(phase_.rows.level(row))] / phase_.rows.rate_of(link, row);
     }
 
-    // Returns the time on the busiest link of a step, which it ends [s/B]. Sets the longest time that headers take.
+    // Ends a step. Returns the time on its busiest link [s/B], and sets the longest time of headers.
     double end_step(int times) {
         double busiest = most_headers_ = 0;
         row_times_.assign(at(phase_.rows.count()), 0);
@@ -321,11 +321,11 @@ private:
         return busiest;
     }
 
-    // Occupies the lanes of the positions that have taken part in a step.
+    // Adds a step to the times that its positions occupy their lanes.
     void end_positions(double startups, double wire) {
         if (!held_wire_.empty()) keep_different(busy_);
         for (const int position : busy_) {
-            if (at(position) >= held_wire_.size()) continue;  // a larger group than the first
+            if (at(position) >= held_wire_.size()) continue;  // the group is larger than the first
             held_startups_[at(position)] += startups;
             held_wire_[at(position)] += wire;
         }
@@ -338,16 +338,16 @@ private:
         path_memory_ += s.together * s.times * handling_time(s.level);
         made_.largest_part = std::max(made_.largest_part, s.largest);
     }
-    // Time that processors take for a message on its way: they add it up, and copy it at both ends [s/B]. In mode
-    // replicate a rank may only take part at the end.
+    // Returns the time for which processors handle a message on its way: they reduce it, and copy it at both ends
+    // [s/B]. In mode replicate, a rank may take part only at the end.
     double handling_time(int l) const {
         return (adds_ && phase_.what.how != mode::replicate ? reduce_time(machine_) : 0) + 2 * copy_time(l);
     }
 
     // ---- rings ----
 
-    // The levels at which neighbours on the ring meet, by level: the hops of a part, which goes around but for one of
-    // the shortest.
+    // Returns, by level, the number of neighbours on the ring that meet there, with the last and the first if `closed`.
+    // A part takes all hops of a closed ring but one of the shortest.
     std::vector<int> hops_of(std::span<const int> members, bool closed) const {
         std::vector<int> hops(at(machine_.depth()));
         for (std::size_t i = 0; i + (closed ? 0 : 1) < members.size(); ++i)
@@ -362,7 +362,7 @@ private:
         longest_ring_ = members.size();
         std::vector<int> hops = hops_of(members, true);
         --*std::ranges::find_if(hops, [](int count) { return count > 0; });
-        std::vector<std::vector<int>> inside;  // the longest domain of each level
+        std::vector<std::vector<int>> inside;  // hops in the longest domain of each level
         for (int l = first_level(); l < phase_.what.levels.back(); ++l) inside.push_back(longest_inside(members, l));
         made_.lap.clear();
         double wire = 0;
@@ -394,12 +394,11 @@ private:
         return hops_of(longest, false);
     }
 
-    // The time in which a rank sends to its neighbours on a ring of a torus as if it had one link for all of them. A
-    // lane's request slots go to segments in program order, so that a long message keeps the next one waiting, though
-    // that uses another link: only the last segments of one message and the first of the next are in the slots
-    // together.
+    // Adds the time in which a rank sends to its neighbours on a ring of a torus as if all shared one link. Segments
+    // use a lane's request slots in program order, so a long message delays the next, though the next uses another
+    // link. Only the last segments of one message and the first of the next share the slots.
     void add_in_turn(const moving_domain& domain) {
-        if (on_gpus(machine_)) return;  // messages go whole
+        if (on_gpus(machine_)) return;  // messages are not cut
         const moving_group& g = domain.front();
         const int row = first_level(), link = phase_.rows.link(row, phase_.rows.member_of(row, g.who.rank(0)), false);
         double parts = 0, messages = 0, vectors = 0, own = 0;
@@ -437,9 +436,9 @@ private:
         wire_ = end_step(1);
     }
 
-    // Reads and writes of a member's processor, in parts of the group's data. The vector that comes from the caller is
-    // to be where peers reach it. All that a rank has just copied there is in its cache: where it reads all of that
-    // again, that is free.
+    // Returns the reads and writes of a member's processor, in parts of the group's data. The caller's vector must
+    // first be copied to memory that peers can read. The copy leaves the data in the cache, so reading all of it again
+    // is free.
     double accesses(const provider_stage& all, std::size_t member) const {
         const bool copies = phase_.from_caller && !phase_.in_scratch && !phase_.down && all.exposed[member] > 0;
         if (!copies) return all.accesses[member];
@@ -452,7 +451,7 @@ private:
         return longest;
     }
 
-    // What NCCL sends from nodes leaves by whichever NIC is free where it has several ranks of a node.
+    // Messages of NCCL from nodes use any free NIC if NCCL has several ranks of a node.
     void load_all(const moving_group& g, const provider_stage& all) {
         const bool in_nodes = first_level() < machine_.node_levels();
         std::vector<bool> carried(all.shared ? now_.size() : 0);
@@ -466,8 +465,8 @@ private:
 
     // ---- processors, and the end of a domain ----
 
-    // What samples add up. Where a wire type is shorter, they convert each element that is sent or received, which
-    // takes about half the time of adding it up.
+    // Adds the reductions of samples. With a shorter wire type, each element sent or received is also converted, which
+    // costs about half of a reduction.
     void add_work(const moving_domain& domain) {
         for (const moving_group& g : domain)
             for (const auto& [position, sample, ranks_like] : g.sampled) {
@@ -496,26 +495,26 @@ private:
 
     const stage_phase& phase_;
     const hierarchy& machine_;
-    double ratio_;                              // of what crosses links
+    double ratio_;                              // wire bytes per byte of data
     std::vector<double> slowness_;              // by level: rate in the cluster file / rate for this stage's data
-    bool has_levels_alone_;                     // neither NICs nor rings
-    std::vector<double>&now_, &all_;            // vectors through each link, in the step and altogether
-    std::vector<double>& headers_;              // of the step, through each link [B]
+    bool has_levels_alone_;                     // the machine has neither NICs nor rings
+    std::vector<double>&now_, &all_;            // vectors through each link, in the step and in the phase
+    std::vector<double>& headers_;              // in the step, through each link [B]
     std::vector<std::pair<int, int>> touched_;  // links that the step uses, and their rows
     std::vector<int> touched_ever_;             // links that any step uses
     std::vector<double> row_times_;             // of the busiest link of each row in the step [s/B]
     std::vector<processor_load> loads_;         // by sample
-    std::vector<double> memory_;                // of these, in double precision [s/B]
+    std::vector<double> memory_;                // memory times of loads_, in double precision [s/B]
     phase_load made_;
     double longest_path_ = 0;
-    std::size_t longest_ring_ = 1;  // positions of the ring whose lap it is
-    // Of the domain at hand.
+    std::size_t longest_ring_ = 1;  // positions of the ring of the lap
+    // Scratch of the current domain.
     bool adds_ = false;
     double startups_ = 0, wire_ = 0, header_time_ = 0, path_parts_ = 0, path_memory_ = 0;
     std::vector<message_load> path_;
-    std::vector<int> sampled_;                       // positions that have samples, or all
-    std::vector<double> held_startups_, held_wire_;  // by position; empty: all take part in everything
-    // Of the step at hand.
+    std::vector<int> sampled_;                       // positions that have samples, or all positions
+    std::vector<double> held_startups_, held_wire_;  // by position; empty: all take part in every step
+    // Scratch of the current step.
     double most_headers_ = 0;                // on a link [s]
     std::vector<end_use> sends_, receives_;  // by position
     std::vector<int> busy_;

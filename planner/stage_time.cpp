@@ -22,7 +22,7 @@ double together(const phase_load& p, double wire, double processor) {
     return p.in_memory || p.side_by_side ? std::max(wire, processor) : wire + processor;
 }
 
-// Of one part, which is on the wire before a processor has it: of several rings, too.
+// Returns the time of one part over a hop. Even with several rings, the part is on the wire before a processor has it.
 double travel_time(const phase_load& p, const ring_hop& h, double bytes) {
     const double wire = h.wire * bytes, processor = h.message.time(bytes) + h.memory * bytes;
     return h.latency + (p.in_memory ? std::max(wire, processor) : wire + processor);
@@ -58,7 +58,7 @@ void set_loads(phase_load& p, std::vector<processor_load> of_samples, std::span<
         p.ranks[at(kind->second)] += weights[i];
         p.load_of_sample.push_back(kind->second);
     }
-    // The times of all loads, and those that are the longest at some size.
+    // The times of all loads, and the loads that are the longest at some size.
     for (const processor_load& load : p.loads) {
         std::vector<double>& times = p.times.emplace_back();
         for (std::size_t i = 0; i < policy.sizes(); ++i)

@@ -12,7 +12,7 @@ namespace terrace::detail {
 
 namespace {
 
-// How long a vector that goes through a stage occupies the busiest link of each level [s/B].
+// Returns, by level, the time for which a vector in this stage occupies the busiest link [s/B].
 std::vector<double> busy_links(const link_rows& rows, const stage_price& s) {
     std::vector<double> busy(at(rows.nic_row()));
     for (const auto& p : s.phases)
@@ -23,8 +23,8 @@ std::vector<double> busy_links(const link_rows& rows, const stage_price& s) {
     return busy;
 }
 
-// The time that a share of the vector occupies, by the dimension that it goes through first: the busiest link of each
-// level, and then each route, as far as these count [s/B].
+// Returns the times for which a share of the vector occupies resources, by the dimension that it passes first: the
+// busiest link of each level, then each route, if routes count [s/B].
 std::vector<std::vector<double>> occupied_by_order(const link_rows& rows, std::span<const stage> stages,
                                                    std::span<const std::shared_ptr<const stage_price>> costs,
                                                    std::size_t dimensions, bool in_one_piece) {
@@ -45,8 +45,8 @@ std::vector<std::vector<double>> occupied_by_order(const link_rows& rows, std::s
     return occupied;
 }
 
-// Gives one share after the other to the order that leaves what is busiest the least busy. Returns the shares by order:
-// the fewest of them that come near the best.
+// Assigns one share after the other to the order that keeps the busiest resource the least busy. Returns the shares by
+// order: the smallest number of shares that comes near the best.
 std::vector<int> hand_out(const std::vector<std::vector<double>>& occupied) {
     std::vector<double> so_far(occupied.front().size());
     const auto busiest_with = [&](const std::vector<double>& more) {
@@ -73,7 +73,7 @@ std::vector<int> route_shares(const hierarchy& machine, const link_rows& rows, s
     const std::span<const stage> turning = dimensions_of(machine, stages);
     if (turning.empty() || !all_send(turning)) return {};
     const std::vector<int> of_order = hand_out(occupied_by_order(rows, stages, costs, turning.size(), in_one_piece));
-    // All shares in the order of the stages: no routes.
+    // All shares in the order of the stages mean no routes.
     if (std::count(of_order.begin() + 1, of_order.end(), 0) + 1 == std::ssize(of_order)) return {};
     std::vector<int> shares(stages.size() - turning.size());
     shares.insert(shares.end(), of_order.begin(), of_order.end());

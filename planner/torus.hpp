@@ -9,14 +9,14 @@
 
 namespace terrace::detail {
 
-// Dimensions of a torus: links to neighbours on a ring, and orders in which a vector goes through the dimensions. See
-// "Torus" and "Routes" in docs/reference/cost-model.md.
+// Dimensions of a torus: links to neighbours on a ring, and the orders in which parts of a vector pass the dimensions.
+// See "Torus" and "Routes" in docs/reference/cost-model.md.
 
-/// Returns which shares of the vector go through the dimensions of a torus with each dimension first, as small integers
-/// by stage (stage::route_share), so that the busiest link is busy for the shortest time. Empty if the machine has no
-/// torus, or if one order is as good.
-/// @param costs of the stages in their order
-/// @param in_one_piece the longest route counts, too
+/// Returns the shares of the vector that pass each dimension of a torus first, as small integers by stage
+/// (stage::route_share). They minimise the time of the busiest link. Empty if the machine has no torus, or if one order
+/// is as good.
+/// @param costs costs of the stages, in their order
+/// @param in_one_piece also minimises the time of the longest route
 std::vector<int> route_shares(const hierarchy& machine, const link_rows& rows, std::span<const stage> stages,
                               std::span<const std::shared_ptr<const stage_price>> costs, bool in_one_piece);
 

@@ -13,15 +13,15 @@ namespace terrace::detail {
 
 namespace {
 
-// Returns what all simulations may take. They know nothing of rates of NCCL or MPI for buffers of devices; prices know
-// nothing of partial results, so that only simulations say how long reproducible calls take.
+// Returns the work of all simulations. They do not model rates of NCCL or MPI for device buffers. Prices do not model
+// partial results, so only simulations show the time of reproducible calls.
 std::int64_t work_for(const hierarchy& machine, bool reproducible) {
     if (std::ranges::any_of(machine.levels, [](const level& l) { return l.nccl || l.mpi; })) return 0;
     return policy.most_simulated / machine.ranks() * (reproducible ? static_cast<std::int64_t>(policy.most_trials) : 1);
 }
 
-// Returns the work of making all ranks' programs beside their steps: each one's composer looks at all ranks, and one
-// takes an eighth of a step (docs/measurements/planning.md).
+// Returns the work of making all ranks' programs, without their steps. Each rank's composer reads all ranks, and one
+// rank costs an eighth of a step (docs/measurements/planning.md).
 std::int64_t making(const hierarchy& machine) noexcept { return std::int64_t{machine.ranks()} * machine.ranks() / 8; }
 
 }  // namespace
@@ -61,7 +61,7 @@ std::optional<double> trials::run(const priced_candidate& c, const tuning& how, 
     const double messages = c.cost.messages(static_cast<double>(bytes), how.chunk);
     if (making(machine_) > budget || messages > static_cast<double>(budget)) return {};
     const rule by{.up_to = bytes, .lanes = how.lanes, .chunk = how.chunk, .stages = c.what.stages};
-    const std::int64_t slot = how.chunk == 0 ? 2 * policy.largest_size : 0;  // one piece, blocks rounded up as well
+    const std::int64_t slot = how.chunk == 0 ? 2 * policy.largest_size : 0;  // one piece, with blocks rounded up
     if (!cache_) cache_.emplace(machine_);
     const std::size_t programs = cache_->programs.size();
     simulation made;
@@ -74,7 +74,7 @@ std::optional<double> trials::run(const priced_candidate& c, const tuning& how, 
                          .until = most,
                          .cache = &*cache_});
     } catch (const plan_error&) {
-        return {};  // its programs are longer than its messages are many
+        return {};  // the programs exceed the work, though the number of messages does not
     }
     left_ -= made.work + static_cast<std::int64_t>(cache_->programs.size() - programs) * making(machine_);
     if (made.work > budget && std::isinf(made.time)) return {};

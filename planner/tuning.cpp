@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::int64_t page = 4096;
 
-// Returns the lengths of the largest message between nodes, or of the largest part in memory, that chunks aim at: those
-// that are preferred first.
+// Returns the preferred lengths of the largest message between nodes of a chunk, or of its largest part in memory, best
+// first.
 std::vector<std::int64_t> lengths_for(const price& cost) {
     if (!cost.crosses_network()) return {policy.shard_length};
     std::vector<std::int64_t> lengths;
@@ -23,7 +23,7 @@ std::vector<std::int64_t> lengths_for(const price& cost) {
     return lengths;
 }
 
-// Returns the chunk of which such a part is so long, in whole pages.
+// Returns the chunk, in whole pages, of which this part has this length.
 std::int64_t chunk_for(double part, std::int64_t length) {
     const auto wanted = static_cast<double>(length) / (part > 0 ? part : 1);
     return round_up(std::max<std::int64_t>(std::llround(wanted), 1), page);
@@ -37,21 +37,21 @@ std::vector<std::int64_t> chunks_for(const price& cost, std::int64_t bytes) {
     return chunks;
 }
 
-// Returns the shortest vector that must be cut: in two chunks and more. A rank's part must fit caches, and a long
-// message waits for the other end before it leaves: prices know of neither. A rank that exchanges blocks sends to all
-// others at once, and must not fill the queues before slow links (docs/measurements/other-collectives.md).
+// Returns the length from which a vector must be cut into at least two chunks. A rank's part must fit caches, and a
+// long message waits for the other end before it leaves; prices model neither. In alltoall, a rank sends to all others
+// at once, and must not fill the queues before slow links (docs/measurements/other-collectives.md).
 std::int64_t shortest_cut(const price& cost) {
     const std::int64_t shortest = 2 * chunk_for(cost.largest_part(), policy.shard_length);
     if (!cost.crosses_network() || cost.what() != collective::alltoall) return shortest;
     return std::min(shortest, 2 * chunk_for(cost.network_part(), policy.message_length));
 }
 
-// Returns the least and the most lanes that a candidate may have; those between them double from one to the next. What
-// few own passes the others one by one.
+// Returns the least and the most lanes of a candidate; tuning doubles from one to the next. With unequal shares, data
+// of the few owners pass the other ranks one by one.
 std::pair<int, int> lanes_of(const hierarchy& machine, const priced_candidate& c) noexcept {
     const bool has_root = row_of(c.cost.what()).has_root();
-    // Dimensions of a torus come first in turns. More lanes, which begin one after another, only gain there, on no way
-    // to or from a root, and no price knows.
+    // If dimensions of a torus take turns, more lanes, which begin one after another, are always better, except with a
+    // root. Prices do not model this.
     const bool takes_turns = std::ranges::any_of(c.what.stages, [](const stage& s) { return s.route_share > 0; });
     if (takes_turns && !has_root) return {policy.many_lanes, policy.many_lanes};
     const bool owned_alike = std::ranges::all_of(c.what.stages, &std::vector<int>::empty, &stage::shares);
@@ -59,7 +59,7 @@ std::pair<int, int> lanes_of(const hierarchy& machine, const priced_candidate& c
     return {policy.lanes, through_memory(machine, 0) ? policy.many_lanes : policy.most_lanes};
 }
 
-// Returns all lanes and chunks that a candidate may run with, the preferred ones first.
+// Returns all lanes and chunks of a candidate, preferred ones first.
 std::vector<tuning> tunings(const hierarchy& machine, const priced_candidate& c, std::int64_t bytes) {
     const auto size = static_cast<double>(bytes);
     std::vector<std::pair<std::int64_t, pipeline>> chunked;

@@ -6,7 +6,7 @@
 
 namespace terrace::detail {
 
-/// Lanes and chunk of a rule, and what a call then costs.
+/// Lanes and chunk of a rule, and the resulting time of a call.
 struct tuning {
     int lanes = 1;
     std::int64_t chunk = 0;  ///< [B]; 0: the whole vector
@@ -14,11 +14,11 @@ struct tuning {
     double simulated = 0;    ///< [s]; 0: not simulated
 };
 
-/// Returns the lanes and chunk of the least predicted time, or nearly so. All candidates have the same choice, so that
-/// comparisons are of algorithms and nothing else.
+/// Returns the lanes and chunk with the least predicted time, or nearly so. All candidates have the same choices, so
+/// comparisons are of algorithms only.
 tuning tune(const hierarchy& machine, const priced_candidate& c, std::int64_t bytes);
 
-/// Returns the rule that runs a candidate so, for up to `bytes`. @param limit of that size [s]
+/// Returns the rule that runs a candidate with this tuning up to `bytes`. @param limit lower bound for this size [s]
 rule rule_of(const candidate& c, const tuning& t, std::int64_t bytes, double limit);
 
 /// Returns true if both rules run a call in the same way.

@@ -14,14 +14,14 @@ namespace terrace::detail {
 
 namespace {
 
-constexpr double precision = 1e-6;  // of a time: far less than policy.share_parts can express
+constexpr double precision = 1e-6;  // relative, of a time; far finer than policy.share_parts
 
 bool are_unlike(const std::vector<double>& rates) {
     return std::ranges::adjacent_find(rates, std::not_equal_to()) != rates.end();
 }
 
-// Returns what ranks have of their NICs; where nodes are of one size, the least of that over the ranks at the same
-// place of all nodes, which exchange what they own [B/s].
+// Returns the rates of ranks at their NICs. If nodes have one size, this is the lowest rate over ranks at the same
+// place in all nodes, since these ranks exchange the data that they own [B/s].
 std::vector<double> rates_of_nics(const hierarchy& machine) {
     std::vector<double> rates = machine.nics.rank_rates();
     const std::vector<int> sizes = machine.node_sizes();
@@ -33,7 +33,7 @@ std::vector<double> rates_of_nics(const hierarchy& machine) {
     return rates;
 }
 
-// Returns the least time that is enough, from one on that is too short if it is not enough itself [s/B].
+// Returns the least time that is enough. @param low the result if it is enough, otherwise too short [s/B]
 template <class F>
 double least_time(double low, F&& is_enough) {
     double high = low;
@@ -42,7 +42,7 @@ double least_time(double low, F&& is_enough) {
     return high;
 }
 
-// Returns the parts that members of a ring must own. Where both links of one are slow, it owns what both need.
+// Returns the parts that members of a ring must own. If both links of a member are slow, it owns what both need.
 // @param rates from each to the next [B/s]   @param time [s/B]
 std::vector<double> parts_around(const std::vector<double>& rates, double time) {
     std::vector<double> needed;  // by a member and the next one together
@@ -61,10 +61,10 @@ std::vector<double> parts_around(const std::vector<double>& rates, double time) 
     return parts;
 }
 
-// Returns integers in the same proportions, as far as parts of the largest express them.
+// Returns integers in the same proportions, rounded to share_parts-ths of the largest.
 std::vector<int> rounded(const std::vector<double>& parts) {
     const double most = std::ranges::max(parts);
-    if (most <= 0) return std::vector(parts.size(), 1);  // however little they own
+    if (most <= 0) return std::vector(parts.size(), 1);  // the shares do not matter: nothing is owned
     std::vector<int> shares;
     int common = 0;
     for (const double part : parts) {
@@ -86,7 +86,7 @@ unequal_shares::unequal_shares(const hierarchy& machine) : machine_(machine) {
     is_enough(least_time(limit_, [&](double time) { return is_enough(time); }));
 }
 
-// Finds what links pass in such a time.
+// Sets the data that links can pass in this time. Returns true if the time is enough for the allreduce.
 bool unequal_shares::is_enough(double time) {
     const tree& t = machine_.shape;
     time_ = time;
@@ -110,7 +110,7 @@ std::vector<int> unequal_shares::of_domain(const std::vector<int>& levels, int d
     const int last = t.domain_of(inner - 1, t.first_rank(outer, domain + 1) - 1);
     const double outside = outer + 1 < t.depth() ? most_[at(outer + 1)][at(domain)] : 0;
     const double each = last - first - 1 + outside;
-    if (each <= 0) return std::vector(at(last - first + 1), 1);  // whoever owns it
+    if (each <= 0) return std::vector(at(last - first + 1), 1);  // any owner is as good
     std::vector<double> parts;
     for (int child = first; child <= last; ++child) {
         parts.push_back((most_[at(inner)][at(child)] - 1) / each);
@@ -124,7 +124,7 @@ std::vector<int> unequal_shares::of_domain(const std::vector<int>& levels, int d
 
 std::vector<int> unequal_shares::of(const std::vector<int>& levels) const {
     std::vector<int> all, first;
-    bool alike = true;  // all domains
+    bool alike = true;  // all domains have the same shares
     for (int d = 0; !most_.empty() && d < machine_.shape.domains(levels.back()); ++d) {
         const std::vector<int> shares = of_domain(levels, d);
         if (d == 0) first = shares;

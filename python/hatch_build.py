@@ -1,7 +1,7 @@
 """Builds libterrace and the program `terrace`, and puts them into the wheel with the libraries that they need.
 
-The build directory is TERRACE_BUILD if that is set, else python/build. Meson sets it up if it is not.
-MPI, UCX, PMIx and NCCL are found when a program runs: their modules are in the wheel, they themselves are not.
+The build directory is TERRACE_BUILD if set, otherwise python/build. Meson sets it up if necessary.
+MPI, UCX, PMIx and NCCL are loaded when a program runs: the wheel contains their modules, but not these libraries.
 """
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from typing import Any
 
 try:
     from hatchling.builders.hooks.plugin.interface import BuildHookInterface
-except ImportError:  # asked for the version alone
+except ImportError:  # only the version is needed
     BuildHookInterface = object  # type: ignore[misc, assignment]
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE / "source" if (HERE / "source").exists() else HERE.parent  # in a source distribution, in a checkout
-# The oldest glibc that a wheel is made for (2.N), and the first one whose systems have libstdc++ 12 (PEP 600).
+# The oldest glibc for which a wheel is made (2.N), and the first one whose systems have libstdc++ 12 (PEP 600).
 OLDEST_GLIBC, GLIBC_WITH_LIBSTDCXX = 28, 36
 # Files of the build that are in the wheel: library, program, modules.
 OWN = ("lib/api/libterrace.so.?.?.?", "tools/terrace", "lib/transport/*/terrace-*.so")
-# All files of a library or program are one unit, which halves the time of compiling. GCC's warning is wrong there.
+# All files of a library or program are one unit, which halves the compile time. GCC's warning is wrong there.
 ONE_UNIT = ("-Dunity=on", "-Dunity_size=100")
-# What is found when a program runs.
+# Libraries that are loaded when a program runs.
 OPTIONAL = re.compile(r"lib(mpi|mpich|open-|uc[pst]|ucm|pmix|nccl|cuda)")
-# In every Linux, by the same document.
+# Libraries of every Linux, according to the same document.
 EVERYWHERE = re.compile(r"(lib(c|m|dl|rt|pthread|stdc\+\+|gcc_s|util|resolv|z)|ld-linux[\w-]*)\.so")
 
 
 def project_version() -> str:
-    """The one in meson.build."""
+    """Returns the version in meson.build."""
     found = re.search(r"version: '([^']+)'", (ROOT / "meson.build").read_text())
     assert found is not None
     return found[1]
@@ -50,10 +50,10 @@ def output_of(*command: str | os.PathLike[str]) -> str:
 
 
 def build() -> pathlib.Path:
-    """Returns a directory in which what is in the wheel is built."""
+    """Builds the parts of the wheel. Returns the build directory."""
     directory = pathlib.Path(os.environ.get("TERRACE_BUILD", HERE / "build")).resolve()
     if not (directory / "build.ninja").exists():
-        # assert() names source files: here without the place of the build, so that two builds are equal.
+        # assert() contains names of source files, here without the build directory, so two builds are equal.
         arguments = f"-Dcpp_args=-Wno-subobject-linkage -ffile-prefix-map={directory}/="
         output_of("meson", "setup", directory, ROOT, "-Ddebug=false", "-Dwerror=false", "-Dtests=false", *ONE_UNIT,
                   arguments)
@@ -64,7 +64,7 @@ def build() -> pathlib.Path:
 
 
 def needed_by(file: pathlib.Path) -> dict[str, pathlib.Path]:
-    """The libraries that a file needs, by name; what is optional or everywhere is left out, with what it needs."""
+    """Returns the libraries that a file needs, by name. Optional and common ones, and their needs, are left out."""
     direct = re.findall(r"NEEDED.*\[(.*)\]", output_of("readelf", "-d", file))
     places = dict(re.findall(r"(\S+) => (/\S+)", output_of("ldd", file)))
     found: dict[str, pathlib.Path] = {}
@@ -76,7 +76,7 @@ def needed_by(file: pathlib.Path) -> dict[str, pathlib.Path]:
 
 
 def gather(directory: pathlib.Path, into: pathlib.Path) -> list[pathlib.Path]:
-    """Copies library, modules, program, and what they need; each then looks for the others beside itself."""
+    """Copies library, modules, program and their dependencies. Each then finds the others in its own directory."""
     own = [file for pattern in OWN for file in sorted(directory.glob(pattern))]
     files = {file.name: file for file in own}
     for file in own:
@@ -94,14 +94,14 @@ def gather(directory: pathlib.Path, into: pathlib.Path) -> list[pathlib.Path]:
 
 
 def platform(files: list[pathlib.Path]) -> str:
-    """The name (PEP 600) of the oldest systems that have what these files need."""
+    """Returns the name (PEP 600) of the oldest systems that can run these files."""
     said = output_of("readelf", "--wide", "--dynamic", "--version-info", *files)
     newest = max(int(minor) for minor in re.findall(r"GLIBC_2\.(\d+)", said))
     return f"manylinux_2_{max(newest, GLIBC_WITH_LIBSTDCXX if 'libstdc++' in said else OLDEST_GLIBC)}"
 
 
 class CustomBuildHook(BuildHookInterface):  # type: ignore[misc]
-    """What hatchling calls."""
+    """The hook that hatchling calls."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if version == "editable":

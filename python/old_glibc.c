@@ -1,4 +1,4 @@
-// Functions and data that libstdc++ 12 takes from a newer glibc than 2.28: tools/wheel links them in.
+// Functions and data that libstdc++ 12 uses from a glibc newer than 2.28. tools/wheel links them in.
 
 #include <pthread.h>
 #include <stdint.h>
@@ -7,17 +7,17 @@
 
 #pragma GCC visibility push(hidden)
 
-/// False: there may be several threads. glibc knows since 2.32.
+/// False: there may be several threads. In glibc since 2.32.
 char __libc_single_threaded = 0;
 
-/// Returns random bits: glibc 2.36. std::random_device calls it.
+/// Returns random bits. In glibc since 2.36. std::random_device calls it.
 uint32_t arc4random(void) {
     uint32_t made = 0;
     if (getentropy(&made, sizeof made) != 0) __builtin_trap();
     return made;
 }
 
-/// Waits until a time of any clock: glibc 2.30. std::condition_variable calls it, and looks at its clock again.
+/// Waits until a time of any clock. In glibc since 2.30. std::condition_variable calls it, then checks its clock.
 int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,
                            const struct timespec* until) {
     const int64_t second = 1000000000;

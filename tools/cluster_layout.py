@@ -1,4 +1,4 @@
-"""The layout of a virtual cluster: what tools/vcluster makes of a description of a machine. Creates nothing.
+"""The layout of the virtual cluster that tools/vcluster makes from the description of a machine. Creates nothing.
 
     terrace topo CLUSTER.yaml --json  ->  machine  ->  layout: nodes, interfaces, bridges, links
 """
@@ -9,20 +9,20 @@ import re
 
 from running import Failure
 
-MAX_BIT_RATE = 5e9  # beyond this the machine's own TCP stack is the limit, not the shaper
-# Links up to this rate carry what it says though ranks share few cores: what a link lost while its sender waited for a
-# core, up to so many bytes, it catches up with at PEAK times its rate. A second bucket lets a packet pass at once, and
-# next to nothing else (docs/reference/emulation.md).
+MAX_BIT_RATE = 5e9  # above this rate, the machine's own TCP stack is the limit, not the shaper
+# Links up to this rate reach it even if ranks share few cores. A link that was idle while its sender waited for a core
+# catches up at PEAK times its rate, up to this many bytes. A second bucket lets one packet pass at once, and hardly
+# more (docs/reference/emulation.md).
 FILLED_BIT_RATE, BUCKET, PEAK, PEAK_BUCKET = 100e6, 16 << 10, 1.1, 2 << 10
-# No packet is lost, as in networks with flow control: the queue of a shaper holds the windows of 32 connections. Linux'
-# own windows of some MiB are half a second of such a link.
+# No packet is lost, as in networks with flow control: the queue of a shaper has room for the windows of 32 connections.
+# Linux' own windows of some MiB would be half a second of such a link.
 WINDOW, QUEUE = 128 << 10, 4 << 20  # [bytes]
 ETC_NETNS = pathlib.Path("/etc/netns")
 ALL_ADDRESSES = "10.64.0.0/10"  # of all interfaces of all nodes
 
 
 def shaper(device, bits):
-    """The queue of a device that has a link's rate, as `tc qdisc` takes it."""
+    """Returns the queue, as `tc qdisc` accepts it, that gives a device the rate of a link."""
     return (f"dev {device} root handle 1: tbf rate {bits}bit burst {BUCKET} peakrate {round(PEAK * bits)}bit "
             f"mtu {PEAK_BUCKET} limit {QUEUE}")
 
@@ -35,7 +35,7 @@ def network_levels(machine):
 
 
 def bit_rate(level, child=None):
-    """Of a child's link into the level; of the fastest, where they differ and none is named."""
+    """Returns the rate of a child's link into the level; without `child`, the fastest [bit/s]."""
     rates = level.get("bandwidths_bytes_per_s")
     return 8 * (rates[child] if rates and child is not None else level["bandwidth_bytes_per_s"])
 
@@ -52,7 +52,7 @@ def rate_text(bits):
 
 
 def fastest_link(machine):
-    """[bit/s], between nodes."""
+    """Returns the rate of the fastest link between nodes [bit/s]."""
     return max((bit_rate(machine["levels"][l]) for l in network_levels(machine)), default=0)
 
 
@@ -75,7 +75,7 @@ def check_rates(machine, path, factor):
 
 
 def capped_nodes(machine):
-    """Nodes whose links together carry less than their NICs do. NICs alone are emulated, not what limits a node."""
+    """Returns the nodes whose own link is slower than their NICs together. Only NICs are emulated, not that link."""
     levels = network_levels(machine)
     rates = machine["levels"][levels[0]].get("nics", {}).get("rates_bytes_per_s", []) if levels else []
     return [node for node, own in enumerate(rates)
@@ -83,19 +83,19 @@ def capped_nodes(machine):
 
 
 def scaled(text, factor):
-    """A cluster file as `terrace topo --yaml` writes it, with every bandwidth times the factor. Nothing slows down what
-    is inside nodes here, but its proportion to the links is what the planner chooses by."""
+    """Returns a cluster file, as `terrace topo --yaml` writes it, with every bandwidth multiplied by the factor. Rates
+    inside nodes are not emulated, but the planner compares them with the links, so they are scaled, too."""
     def times(rate):
         return f"{float(rate[1]) * factor:.9f}".rstrip("0").rstrip(".") + rate[2]
     text = re.sub(r"([\d.]+)( [kMGT]?(?:B|bit)/s)", times, text)
     return re.sub(r'(?m)^name: "?(.*?)"?$', lambda name: f'name: "{name[1]}-x{factor:g}"', text, count=1)
 
 
-# ---- what there will be --------------------------------------------------------------------------------------------
+# ---- the layout ----------------------------------------------------------------------------------------------------
 
 
 def deal_cores(ranks, cores):
-    """The cores of each node, by its ranks: shares as even as can be, a node on one core at least."""
+    """Returns the cores of each node by its number of ranks: as evenly as possible, with at least one core per node."""
     if len(cores) < len(ranks):
         held = dict.fromkeys(cores, 0)
         dealt = []
@@ -112,7 +112,7 @@ def deal_cores(ranks, cores):
 
 
 def nics_of(machine):
-    """By node: rates of its NICs [bit/s] and the NIC of each of its ranks. One each where the description has none."""
+    """Returns, by node, its NICs' rates [bit/s] and each rank's NIC; one NIC per node if the description has none."""
     levels = network_levels(machine)
     if not levels:
         return [{"bits": [], "of_rank": [0] * ranks} for ranks in machine["nodes"]]
@@ -125,12 +125,12 @@ def nics_of(machine):
 
 
 def address_of(node, nic):
-    """One subnet for each NIC number, so that MPI pairs NICs of the same number."""
+    """Returns the address of a NIC. Each NIC number has its own subnet, so MPI pairs NICs of the same number."""
     return f"10.{77 + nic}.{node // 250}.{node % 250 + 1}"
 
 
 class Network:
-    """Bridges, and the links that go up to them."""
+    """Bridges, and the links up to them."""
 
     def __init__(self, switches):
         self.switches, self.bridges, self.links = switches, [], []
@@ -145,12 +145,12 @@ class Network:
                            "port": f"p{len(self.links)}", "bits": bits})
 
     def join(self, level, domain, nics, children):
-        """One domain whose children are lists of (what goes up, bits), one for each NIC. On rails, NICs of the same
-        number are on a switch of their own. Returns the bridge that the next level's link starts from."""
+        """Joins the children of one domain: lists of (lower end, bits) with an entry for each NIC. On rails, NICs of
+        the same number share a separate switch. Returns the bridge from which the next level's link starts."""
         top = self.bridge(f"b{domain}")
         on_rails = nics.get("rails", False)
         for rail in range(max(map(len, children))) if on_rails else ():
-            every = sum(own[rail][1] for own in children if rail < len(own))  # a spine without a rate stops nothing
+            every = sum(own[rail][1] for own in children if rail < len(own))  # a spine without a rate limits nothing
             spine = round(8 * nics["spine_bytes_per_s"]) if "spine_bytes_per_s" in nics else every
             switch = self.bridge(f"r{domain}-{rail}")
             self.link(f"{level}, spine", (switch, self.switches, f"s{domain}-{rail}"), top, spine)
@@ -161,8 +161,8 @@ class Network:
 
 
 def layout(machine, source):
-    """All names, addresses and links of the virtual cluster. Creates nothing."""
-    number = os.getpid()  # any number whose names nobody has
+    """Returns all names, addresses and links of the virtual cluster. Creates nothing."""
+    number = os.getpid()  # first number from here whose names are free
     while [*pathlib.Path("/run/netns").glob(f"trc-{number:x}-*"), *ETC_NETNS.glob(f"trc-{number:x}-*")]:
         number += 1
     identity = f"trc-{number:x}"
@@ -172,7 +172,7 @@ def layout(machine, source):
               "nic_of_rank": nics[i]["of_rank"], "ranks": ranks, "cores": cores[i]}
              for i, ranks in enumerate(machine["nodes"])]
     network = Network(f"{identity}-net")
-    # What goes up from each child of the next level: (name, namespace, device), once for each NIC, with its rate.
+    # Lower ends of the links into the next level, by child: (name, namespace, device) and rate for each NIC.
     below = [[((node["host"], node["netns"], f"eth{k}"), bits) for k, bits in enumerate(own["bits"])]
              for node, own in zip(nodes, nics)]
     levels = network_levels(machine)
@@ -194,7 +194,7 @@ def layout(machine, source):
 
 
 def nic_script(nodes):
-    """A shell script that runs its command with Open MPI's TCP on the NIC of the rank that it is started as."""
+    """Returns a shell script that runs its command with Open MPI's TCP on the NIC of its rank."""
     cases = "".join(f"    {node['host']}/{rank}) nic=eth{nic} ;;\n"
                     for node in nodes for rank, nic in enumerate(node["nic_of_rank"]))
     return ("#!/bin/sh\n"

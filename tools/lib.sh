@@ -1,8 +1,8 @@
-# Functions of scripts that source this file at the root of the tree.
+# Functions for scripts that source this file in the root of the tree.
 
-# Options of the build that both scripts share, so that tools/test finds what tools/demo has compiled. They halve the time
-# of compiling: all files of a library or program are one unit, and the debug information is line numbers alone.
-# -Wsubobject-linkage is wrong about such units: it takes the files that they include for headers.
+# Build options of several scripts, so tools/test can use the build of tools/demo. They halve the compile time: all
+# files of a library or program are one unit, and the debug information contains only line numbers. -Wsubobject-linkage
+# is wrong for such units: it treats the files that they include as headers.
 one_unit=(-Dunity=on -Dunity_size=100)
 one_unit_arguments="-g1 -Wno-subobject-linkage"
 shared_build=(-Ddebug=false "${one_unit[@]}" "-Dcpp_args=$one_unit_arguments")
@@ -10,13 +10,13 @@ shared_build=(-Ddebug=false "${one_unit[@]}" "-Dcpp_args=$one_unit_arguments")
 say() { printf '\n== %s\n' "$*"; }
 show() { printf '+ %s\n' "$*"; "$@"; }
 
-# Has a virtual environment of Python with these packages, once: get_python DIRECTORY PACKAGE ...
+# Makes a virtual environment of Python with these packages, unless it exists: get_python DIRECTORY PACKAGE ...
 get_python() {
     [ ! -e "$1/installed" ] || return 0
     show python3 -m venv "$1" && show "$1/bin/pip" install -q "${@:2}" && touch "$1/installed"
 }
 
-# Sets up a build directory that is not set up yet: setup DIRECTORY [MESON OPTION ...]
+# Sets up a build directory, unless it is set up: setup DIRECTORY [MESON OPTION ...]
 setup() {
     local directory=$1 log again=()
     [ ! -f "$directory/build.ninja" ] || return 0

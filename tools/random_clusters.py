@@ -1,13 +1,13 @@
-"""Clusters that nobody chose: each is drawn by its number and the seed alone.
+"""Random clusters: the number and the seed alone determine each cluster.
 
-2 to 6 nodes of 1 to 4 ranks, 3 to 12 ranks in all, alone or in 2 or 3 racks of different sizes, links of 50 to 100
-Mbit/s, every third cluster with unequal ones at the top.
+2 to 6 nodes of 1 to 4 ranks, 3 to 12 ranks in all, without racks or in 2 or 3 racks of different sizes, links of 50 to
+100 Mbit/s, in every third cluster with unequal links at the top.
 """
 import random
 
 
 def tree_of(draw):
-    """Ranks of each node; nodes in racks where there are several."""
+    """Returns the ranks of each node; with several racks, lists of nodes."""
     while True:
         nodes = [draw.randint(1, 4) for _ in range(draw.randint(2, 6))]
         if 3 <= sum(nodes) <= 12:

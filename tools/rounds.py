@@ -1,24 +1,24 @@
-"""Runs of terrace-bench that differ in how MPI is started, in turns.
+"""Runs of terrace-bench that differ in how MPI is started, taking turns.
 
-Algorithms alternate within one run. What must be started differently cannot: a plan's ranks send through one NIC each,
-MPI's own collectives may stripe over all. So each run does a part of its iterations, then the next, around and around.
+Algorithms alternate within one run, unless they need different starts: a plan's ranks each send through one NIC, but
+MPI's own collectives may use all NICs. So each run does a part of its iterations, then the next run, in rounds.
 """
 import statistics
 
 
 def parts(iterations, rounds):
-    """How many iterations each round has; their sum."""
+    """Returns the number of iterations of each round."""
     rounds = max(1, min(iterations, rounds))
     return [iterations // rounds + (number < iterations % rounds) for number in range(rounds)]
 
 
 def percentile(times, part):
-    """As terrace-bench has it: between the two nearest, by distance. There are at least two times."""
+    """Returns a percentile, interpolated between the nearest times as in terrace-bench. Needs two times or more."""
     return statistics.quantiles(times, n=100, method="inclusive")[part - 1]
 
 
 def merged_row(rows, references):
-    """One row of all rounds' rows; the references are those they have a ratio to, or none."""
+    """Returns one row from the rows of all rounds. `references` are the rows to which they have a ratio, or none."""
     times = [time for row in rows for time in row["times_us"]]
     median, made = statistics.median(times), dict(rows[0])
     for key in ("percent_of_limit", "percent_of_goodput", "percent_of_bus"):
@@ -40,7 +40,7 @@ def merged_row(rows, references):
 
 
 def merged(found):
-    """What one run with all iterations would have found: the JSON of terrace-bench, one for each round."""
+    """Returns the results of one run with all iterations, from terrace-bench's JSON of each round."""
     if len(found) == 1:
         return found[0]
 
@@ -55,7 +55,7 @@ def merged(found):
 
 
 def against(found, plans):
-    """Rows of a run without the plan get their ratio to the plan's median in another run."""
+    """Returns a run without the plan, with ratios of its rows to the plan's median in another run."""
     own = {(row["collective"], row["bytes"]): row["time_us"] for row in plans["results"]
            if row["algorithm"] == plans["reference"]}
     results = []

@@ -1,4 +1,4 @@
-"""What scripts that measure share: programs of the build, messages, where MPI programs run, tables."""
+"""Shared code of scripts that measure: programs of the build, messages, launching of MPI programs, tables."""
 import argparse
 import contextlib
 import json
@@ -14,14 +14,14 @@ sys.dont_write_bytecode = True
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TERRACE = os.environ.get("TERRACE", str(ROOT / "build/tools/terrace"))
-# Taken out: what this starts would take it for a variable of the library that it does not know.
+# Removed from the environment: programs started from here would report an unknown variable of the library.
 BENCH = os.environ.pop("TERRACE_BENCH", str(ROOT / "build/bench/terrace-bench"))
 VCLUSTER = str(ROOT / "tools/vcluster")
-# Open MPI's own ring for large messages, and its collectives by levels, as words of mpirun.
+# Open MPI's own ring for large messages, and its hierarchical collectives, as words for mpirun.
 RING = ["--mca", "coll_tuned_use_dynamic_rules", "1", "--mca", "coll_tuned_allreduce_algorithm", "4"]
 HAN = ["--mca", "coll_han_priority", "100", "--mca", "coll_adapt_priority", "90", "--mca", "coll_han_allreduce_up_module",
        "1", "--mca", "coll_han_reduce_up_module", "1", "--mca", "coll_han_bcast_up_module", "1"]
-SETTINGS = {"default": [], "ring": RING, "HAN": HAN}  # of Open MPI; each takes a run
+SETTINGS = {"default": [], "ring": RING, "HAN": HAN}  # of Open MPI; each needs a separate run
 
 
 class Failure(Exception):
@@ -35,7 +35,7 @@ class Failure(Exception):
 def run_main(name, main):
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) != signal.SIG_IGN:  # nohup
-            signal.signal(number, lambda number, _: sys.exit(128 + number))  # what was set up is cleaned up
+            signal.signal(number, lambda number, _: sys.exit(128 + number))  # runs cleanup code
     try:
         sys.exit(main())
     except Failure as failure:
@@ -49,7 +49,7 @@ def run_main(name, main):
 
 
 def parser_of(name, text, examples):
-    """The parser of a script that measures."""
+    """Returns the argument parser of a script that measures."""
     return argparse.ArgumentParser(
         prog=name, description=text, allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog=f"examples:\n{examples}\n"
@@ -72,15 +72,15 @@ def require(*tools):
 
 
 def machine_of(cluster):
-    """What `terrace topo` says of a cluster file."""
+    """Returns the output of `terrace topo` for a cluster file."""
     described = subprocess.run([TERRACE, "topo", cluster, "--json"], text=True, stdout=subprocess.PIPE)
-    if described.returncode != 0:  # it has said why
+    if described.returncode != 0:  # terrace has printed the reason
         raise Failure(f"no machine from {cluster}", 2)
     return json.loads(described.stdout)
 
 
 def most_nics(machine):
-    """Of a node."""
+    """Returns the largest number of NICs of a node."""
     nodes = [node for level in machine["levels"] for node in level.get("nics", {}).get("rates_bytes_per_s", [])]
     return max(map(len, nodes), default=1)
 
@@ -90,14 +90,14 @@ def has_several_nics(machine):
 
 
 def make_plan(cluster, plan, *options):
-    """Writes the plan; what `terrace plan` prints goes into a .txt beside it."""
+    """Writes the plan, and the output of `terrace plan` to a .txt file beside it."""
     with open(plan.with_suffix(".txt"), "w") as summary:
         if subprocess.run([TERRACE, "plan", cluster, "-o", plan, *options], stdout=summary).returncode != 0:
             raise Failure(f"no plan for {cluster}", 2)
 
 
 def simulated(plan, collective, size, algorithm=None):
-    """What `terrace simulate` says of a call."""
+    """Returns the output of `terrace simulate` for a call."""
     done = subprocess.run([TERRACE, "simulate", plan, "--bytes", str(size), "--collective", collective,
                            *(["--algorithm", algorithm] if algorithm else []), "--json"],
                           text=True, capture_output=True)
@@ -115,7 +115,7 @@ def vcluster_that_is_up():
 
 @contextlib.contextmanager
 def emulated(cluster, wanted=True):
-    """Has the cluster emulated on this machine where that is wanted, and takes it down in the end."""
+    """Emulates the cluster on this machine if `wanted`, and removes it at the end."""
     if wanted and show([VCLUSTER, "up", cluster], stdout=sys.stderr).returncode != 0:
         raise Failure("the cluster cannot be emulated here; it says above why not")
     try:
@@ -126,7 +126,7 @@ def emulated(cluster, wanted=True):
 
 
 def run(printed, command):
-    """Runs it; what it prints is appended to a file."""
+    """Runs a command, and appends its output to a file."""
     with open(printed, "a") as file:
         if show(command, stdout=file, stderr=file).returncode != 0:
             raise Failure(f"that failed; what it printed is in {printed}")
@@ -134,8 +134,8 @@ def run(printed, command):
 
 @contextlib.contextmanager
 def planned(out, name, cluster, launch, wanted=True, words=()):
-    """Has the cluster emulated where that is wanted, its links measured, and a plan made from nothing but these.
-    Gives the plan, and the file for what programs print. Words are of terrace-bench --links."""
+    """Emulates the cluster if `wanted`, measures its links, and plans only from these. Yields the plan, and the file
+    for output of programs. `words` are more arguments of terrace-bench --links."""
     links, plan, log = (out / f"{name}.{end}" for end in ("links.yaml", "plan.yaml", "txt"))
     log.unlink(missing_ok=True)
     with emulated(cluster, wanted):
@@ -150,7 +150,7 @@ def aligned(rows):
 
 
 def markdown(rows):
-    """A table; the first row is its head."""
+    """Returns a table; the first row is its head."""
     lines = ["| " + " | ".join(row) + " |" for row in rows]
     return "\n".join([lines[0], "|" + "---|" * len(rows[0]), *lines[1:]]) + "\n"
 

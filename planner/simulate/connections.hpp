@@ -16,15 +16,15 @@
 
 namespace terrace::detail::sim {
 
-/// A part of an instruction's data, on its way.
+/// A segment of an instruction's data in flight.
 struct segment {
     lane_id owner;
     std::uint32_t instruction = 0;
     double bytes = 0;
 };
 
-/// Connections between ranks, on which segments arrive in the order sent, and connections over a single link, for the
-/// data of stages in shared memory. All of them share the links (flows). A connection carries one segment at a time.
+/// Connections between ranks, on which segments arrive in the order sent; and connections over a single link, for data
+/// of stages in shared memory. All share the links (flows). A connection has one segment on its links at a time.
 class connections {
 public:
     connections(const hierarchy& machine, link_loads& loads, event_queue& events)
@@ -38,12 +38,12 @@ public:
     struct endpoints {
         int from = -1, to = -1;  ///< ranks; -1: a single link
         double latency = 0;      ///< [s]
-        double overhead = 0;     ///< [s] of a processor at each end
-        int copies = 0;          ///< times that a processor at each end reads or writes a byte
+        double overhead = 0;     ///< processor time at each end [s]
+        int copies = 0;          ///< number of times that a processor at each end reads or writes each byte
         double header = 0;       ///< of a message [B]
     };
 
-    /// Returns the number of the connection.
+    /// Returns the number of the connection, which is created if it is new.
     int between(int from, int to) {
         const auto [known, is_new] = between_[at(from)].try_emplace(to, static_cast<int>(all_.size()));
         if (is_new) {
@@ -66,16 +66,16 @@ public:
     }
     const endpoints& ends_of(int number) const { return all_[at(number)].ends; }
 
-    /// Puts a segment behind those that the connection carries.
+    /// Appends a segment to the queue of a connection.
     void enqueue(int number, const segment& s) {
         connection& c = all_[at(number)];
         c.waiting.push_back(s);
         if (c.waiting.size() == 1) begin(number, s);
     }
-    /// Follows event::passed_links. Returns the segment that has passed all links; nothing if it needs longer by now.
+    /// Follows event::passed_links. Returns the segment that has passed all links; nothing if it now needs longer.
     std::optional<segment> take_passed(int number, double event_time) {
         connection& c = all_[at(number)];
-        // Else the event comes from a time when the segment was faster.
+        // Otherwise the event is from a time when the segment was faster.
         if (event_time != c.event_at) return {};
         if (c.end > event_time) {
             add_event(number, c);
@@ -89,11 +89,11 @@ public:
         return s;
     }
 
-    /// The receiver's lane of a segment expects it.
+    /// Records that the receiver's lane of a segment has issued its receive.
     void expect(int number, const segment& s) { all_[at(number)].expected.push_back(s); }
-    /// A segment has arrived for a lane of the receiver.
+    /// Records that a segment has arrived for a lane of the receiver.
     void arrive(int number, int lane) { all_[at(number)].arrived.push_back(lane); }
-    /// Returns the next segment of a lane that has arrived and is expected.
+    /// Returns the next segment of a lane that has arrived and is expected, and removes it.
     std::optional<segment> take_received(int number, int lane) {
         connection& c = all_[at(number)];
         const auto here = std::ranges::find(c.arrived, lane);
@@ -105,7 +105,7 @@ public:
         return s;
     }
 
-    /// Shares the links anew after all events of a moment.
+    /// Shares the links anew. Called after all events of one moment.
     void share_links() {
         flows_.share(events_.now(), [&](int number, double end) {
             connection& c = all_[at(number)];
@@ -119,14 +119,14 @@ public:
 private:
     static constexpr double no_event = std::numeric_limits<double>::infinity();
 
-    // Lists are as short as the request slots of all lanes are few.
+    // Lists are short: all lanes together have few request slots.
     struct connection {
         endpoints ends;
-        std::vector<segment> waiting;   // the first one is on the links
-        std::vector<segment> expected;  // by lanes of the receiver
-        std::vector<int> arrived;       // lanes that segments have reached
-        double end = 0;                 // of the first one, at its rate of now
-        double event_at = no_event;     // when an event looks whether it has passed
+        std::vector<segment> waiting;   // the first segment is on the links
+        std::vector<segment> expected;  // receives that lanes have issued
+        std::vector<int> arrived;       // lanes of the segments that have arrived
+        double end = 0;                 // of the first segment at its current rate [s]
+        double event_at = no_event;     // time of the event that checks whether the first segment has passed [s]
     };
 
     void begin(int number, const segment& s) {
@@ -143,7 +143,7 @@ private:
     event_queue& events_;
     std::vector<std::map<int, int>> between_;  // numbers, by sender and receiver
     std::vector<int> over_;                    // by link; -1: none yet
-    std::deque<connection> all_;               // by number, which is that of its flow
+    std::deque<connection> all_;               // by number, which is also the number of the flow
 };
 
 }  // namespace terrace::detail::sim

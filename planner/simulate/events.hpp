@@ -10,18 +10,18 @@ struct lane_id {
     int rank = 0, lane = 0;
 };
 
-/// Something that happens at a simulated time. Fields that a kind does not use are zero.
+/// An event at a simulated time. Fields that a kind does not use are zero.
 struct event {
     enum kind : std::uint8_t {
-        handed_over,   ///< a sender's processor has handed a segment to a connection (subject, lane, instruction)
+        handed_over,   ///< a sender's processor has passed a segment to a connection (subject, lane, instruction)
         passed_links,  ///< the first segment of a connection (subject) may have passed its links
         arrived,       ///< a segment of a connection (subject) has reached its receiver's lane
-        worked,        ///< a rank (subject, lane) is through with its work for an instruction
-        gathered,      ///< all ranks of a stage instance (subject, chunk) have come to its next round
+        worked,        ///< a rank (subject, lane) has finished its work for an instruction
+        gathered,      ///< all ranks of a stage instance (subject, chunk) have reached its next round
     };
 
     double time = 0;           ///< [s]
-    std::uint32_t number = 0;  ///< of all events of a queue
+    std::uint32_t number = 0;  ///< sequence number in its queue
     int subject = 0;
     int lane = 0;
     std::uint32_t instruction = 0;
@@ -33,7 +33,7 @@ struct event {
     }
 };
 
-/// Events to come, and the time now [s]. Of events of one time those that were added first come first.
+/// Future events, and the current time [s]. Events of one time come in the order in which they were added.
 class event_queue {
 public:
     double now() const noexcept { return now_; }
@@ -45,9 +45,9 @@ public:
 
     /// Returns the time of the next event [s]. There must be one.
     double next() const { return events_.top().time; }
-    /// Moves the time on to the next event.
+    /// Advances the time to the next event.
     void advance() { now_ = next(); }
-    /// Returns true while an event of this moment is left. Events that only rounding tells apart are of one moment.
+    /// Returns true while an event of this moment is left. Times that differ only by rounding are one moment.
     bool has_due() const { return !empty() && next() <= now_ * (1 + 1e-12) + 1e-15; }
     event take() {
         const event e = events_.top();

@@ -5,11 +5,11 @@ namespace terrace::detail {
 namespace {
 
 constexpr double same_rate = 1e-9;
-constexpr std::size_t enough = 32;  // flows that get a new share at a time
+constexpr std::size_t enough = 32;  // number of flows from which a sharing stops adding neighbours
 
 }  // namespace
 
-// Links that limit nothing come first.
+// Links that limit nothing come first in a flow's places.
 int flows::add(std::span<const int> links) {
     flow& f = flows_.emplace_back();
     const auto here = [&] { return static_cast<std::uint32_t>(places_.size()); };
@@ -33,7 +33,7 @@ void flows::begin(int id, double bytes, double headers, double now) {
     f.since = now;
     f.changed = true;
     touched_.push_back(id);
-    if (f.active) return;  // it keeps the rate of its last transfer
+    if (f.active) return;  // the flow keeps the rate of its last transfer
     f.active = true;
     f.rate = 0;
     for (std::uint32_t i = f.first; i < f.end; ++i) {
@@ -67,11 +67,11 @@ void flows::leave(int id) {
         places_[moved].position = p.position;
         l.through.pop_back();
         l.wanted -= f.most;
-        if (l.through.empty()) l.wanted = l.used = 0;  // what rounding has left
+        if (l.through.empty()) l.wanted = l.used = 0;  // clears rounding errors
     }
 }
 
-// Counts the bytes that a flow has carried at its rate.
+// Counts the bytes that a flow has transferred at its rate.
 void flows::settle(flow& f, double now) {
     if (now > f.since && f.rate > 0) {
         const double bytes = std::min(f.left, f.rate * (now - f.since));
@@ -89,7 +89,7 @@ void flows::collect_flow(int id) {
         if (contended(p.link)) collect_link(p.link);
 }
 
-// A link shares what other flows than these members do not use of it.
+// Each link shares the rate that flows other than these members do not use.
 void flows::open_links() {
     open_.clear();
     for (const int id : reshared_) {
@@ -112,8 +112,8 @@ void flows::open_links() {
     }
 }
 
-// Max-min fairness by rounds. In each, the least share that anything allows is given out: by a link to the flows that
-// wait on it, or to a flow that can use no more.
+// Computes max-min fairness in rounds. Each round assigns the least share that any constraint allows: by a link to the
+// flows that wait on it, or to a flow that can use no more.
 void flows::fill() {
     open_links();
     for (left_ = members_; !left_.empty(); std::erase_if(left_, [&](int id) { return !flows_[at(id)].seen; })) {
@@ -133,7 +133,7 @@ void flows::fill() {
     }
 }
 
-// Returns the flows that now end at another time.
+// Returns the flows whose end time changes.
 std::span<const int> flows::reshared(double now) {
     changed_.clear();
     if (touched_.empty() && dirty_.empty()) return changed_;

@@ -15,14 +15,14 @@ link_loads::link_loads(const hierarchy& machine, bool counts) : machine_(machine
     const std::vector<double> below = rates_below();
     for (std::size_t i = 0; i < links_.size(); ++i) {
         const int row = links_[i].row;
-        // Data of stages in shared memory come from no link below.
+        // In stages in shared memory, data do not come from links below.
         const bool always =
             row == 0 || (rows_.is_level(row) && (machine.levels[at(row)].ring || through_memory(machine, row)));
         limits_.push_back(always || links_[i].rate < below[i]);
     }
 }
 
-// By link, what can come to it from the children or ranks below it [B/s].
+// Returns, by link, the rate at which data can arrive from the children or ranks below it [B/s].
 std::vector<double> link_loads::rates_below() const {
     std::vector<double> below(links_.size());
     const auto add = [&](int row, int child, double rate) {
@@ -58,7 +58,7 @@ void link_loads::count(int link, double begin, double end, double bytes) {
     }
 }
 
-// Makes one interval of every two.
+// Merges every two intervals into one.
 void link_loads::widen() {
     for (link_load& l : links_) {
         for (std::size_t i = 0; i < l.history.size(); ++i)

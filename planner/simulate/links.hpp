@@ -11,11 +11,11 @@ namespace terrace::detail {
 
 /// The load of one direction of one link.
 struct link_load {
-    int row = 0;                 ///< of link_rows: the link is that of a child into this level, or a NIC ...
-    int child = 0;               ///< of the row, counted over the whole machine
-    bool inward = false;         ///< towards the child; on a ring, from the child downwards rather than upwards
+    int row = 0;                 ///< index into link_rows: the link of a child into a level, or a NIC ...
+    int child = 0;               ///< number in the row, over the whole machine
+    bool inward = false;         ///< towards the child; on a ring, from the child to the next lower one
     double rate = 0;             ///< [B/s]
-    double bytes = 0;            ///< that have passed
+    double bytes = 0;            ///< passed so far
     std::vector<float> history;  ///< bytes that passed in each interval of link_loads::interval()
 };
 
@@ -25,18 +25,18 @@ public:
     /// @param counts false: add() does nothing
     explicit link_loads(const hierarchy& machine, bool counts = true);
 
-    /// Returns the links that a message passes (link_rows::for_each_link).
+    /// Returns the links that a message uses (link_rows::for_each_link).
     std::vector<int> path(int from, int to) const {
         std::vector<int> links;
         rows_.for_each_link(from, to, [&](int link, int, bool) { links.push_back(link); });
         return links;
     }
     double rate(int link) const { return links_[static_cast<std::size_t>(link)].rate; }
-    /// Returns true if the link can hold up what its child's own children send. Nothing ever waits for other links.
+    /// Returns true if the link may be slower than the links below it together. Transfers never wait for other links.
     bool limits(int link) const { return limits_[static_cast<std::size_t>(link)]; }
     int size() const noexcept { return static_cast<int>(links_.size()); }
 
-    /// Adds bytes that pass between two times [s].
+    /// Counts bytes that pass the link between two times [s].
     void add(int link, double begin, double end, double bytes) {
         if (counts_) count(link, begin, end, bytes);
     }

@@ -14,9 +14,9 @@
 
 namespace terrace::detail::sim {
 
-/// Stages that ranks of a node run in memory that they share. Each rank arrives; when all have, each does its work for
-/// the first round while every link passes the data that is read over it; so it goes on, round by round, until all
-/// leave.
+/// Stages in memory that ranks of a node share. A round begins when all ranks have arrived. Each rank then does its
+/// work of the round. In the first round, every link also begins to pass the data that are read over it. When all
+/// rounds and links are done, all ranks leave.
 class memory_stages {
 public:
     /// A rank's part in a stage instance.
@@ -28,7 +28,7 @@ public:
     memory_stages(const call_programs& programs, processor_times& cpus, connections& net, event_queue& events)
         : programs_(programs), cpus_(cpus), net_(net), events_(events) {}
 
-    /// A rank's lane begins the stage.
+    /// Records that a rank's lane begins the stage.
     void arrive(std::int64_t chunk, const participant& p) {
         const int number = instruction(chunk, p).peer;
         arrivals& a = arrivals_[{chunk, number}];
@@ -37,7 +37,7 @@ public:
         if (a.who.size() == a.of->ranks) gather(chunk, number, a.of->latency);
     }
 
-    /// A rank's lane is through with its work of a round.
+    /// Records that a rank's lane has finished its work of a round.
     void worked(std::int64_t chunk, const participant& p) {
         const int number = instruction(chunk, p).peer;
         arrivals& a = arrivals_[{chunk, number}];
@@ -46,11 +46,11 @@ public:
         else part_ended(chunk, number);
     }
 
-    /// A link has passed all data of the stage that `p` takes part in.
+    /// Records that a link has passed all its data of the stage of `p`.
     void link_passed(std::int64_t chunk, const participant& p) { part_ended(chunk, instruction(chunk, p).peer); }
 
-    /// Follows event::gathered: begins the next round. After the last one it returns the participants, whose stage is
-    /// complete; else nothing.
+    /// Follows event::gathered: begins the next round. After the last round it returns the participants, whose stage is
+    /// complete; otherwise nothing.
     std::vector<participant> gathered(std::int64_t chunk, int number) {
         arrivals& a = arrivals_[{chunk, number}];
         const stage_instance& s = *a.of;
@@ -79,9 +79,9 @@ private:
     struct arrivals {
         const stage_instance* of = nullptr;
         std::vector<participant> who;
-        std::size_t worked = 0;  // of them, in this round
-        int round = 0;           // that have begun
-        std::size_t left = 0;    // links that data have still to pass, and one for the work of all rounds
+        std::size_t worked = 0;  // ranks that have finished this round
+        int round = 0;           // number of rounds begun
+        std::size_t left = 0;    // links that have data left to pass, plus one for the work of all rounds
     };
 
     const sim_instr& instruction(std::int64_t chunk, const participant& p) const {

@@ -8,29 +8,29 @@
 
 namespace terrace::detail::sim {
 
-/// The processors of all ranks, and how long they are busy. A rank sends on one timeline, and receives, copies and
-/// reduces on another, as in the cost model; on each it does one thing after another.
+/// The times at which the ranks' processors are busy. A rank sends on one timeline, and receives, copies and reduces on
+/// another, as in the cost model. Each timeline does one task at a time.
 class processor_times {
 public:
     explicit processor_times(const hierarchy& machine)
         : sending_(at(machine.ranks())), working_(sending_), access_(access_time(machine)) {}
 
-    /// Occupies a rank with one end of a message that it sends. A copy that it makes in order to send is made by the
-    /// core that also receives.
-    /// @param overhead the message's own cost [s]   @param bytes that the rank copies besides
-    /// @returns when it is through [s]
+    /// Occupies a rank with one end of a message that it sends. A copy before the send occupies the timeline that also
+    /// receives.
+    /// @param overhead the message's own cost [s]   @param bytes read and written by the rank's copy
+    /// @returns the time when the rank has finished [s]
     double send(int rank, double now, double overhead, double bytes) {
         const double handed = occupy(sending_[at(rank)], now, overhead, 0);
         return bytes == 0 ? handed : work(rank, handed, 0, bytes);
     }
-    /// Occupies a rank with anything else.
+    /// Occupies a rank with any other work.
     double work(int rank, double now, double overhead, double bytes) {
         return occupy(working_[at(rank)], now, overhead, bytes);
     }
-    /// Returns when a rank can begin to receive, copy or reduce.
+    /// Returns the time from which a rank can receive, copy or reduce [s].
     double free_at(int rank, double now) const { return std::max(now, working_[at(rank)].free); }
 
-    /// Returns by rank the time that its busier timeline was occupied [s].
+    /// Returns, by rank, how long its busier timeline was occupied [s].
     std::vector<double> busy() const {
         std::vector<double> result;
         for (std::size_t r = 0; r < working_.size(); ++r)
@@ -39,7 +39,7 @@ public:
     }
 
 private:
-    // Does one thing after another.
+    // Does one task after another.
     struct timeline {
         double free = 0, busy = 0;  // [s]
     };
@@ -51,7 +51,7 @@ private:
     }
 
     std::vector<timeline> sending_, working_;  // by rank
-    double access_;                            // a byte that is read or written [s]
+    double access_;                            // time per byte read or written [s]
 };
 
 }  // namespace terrace::detail::sim

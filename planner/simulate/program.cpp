@@ -19,7 +19,7 @@ namespace {
 
 double bytes_of(range part) { return static_cast<double>(part.count() * float32_bytes); }
 
-// Makes programs small: a simulation keeps those of all ranks.
+// Makes compact programs, since a simulation keeps those of all ranks.
 class compiler {
 public:
     compiler(const hierarchy& machine, const link_loads& links, double factor, std::int64_t chunks, std::int64_t most)
@@ -34,14 +34,14 @@ public:
         std::int64_t steps = 0;
         for (const instr& i : s.instrs) {
             p.instrs.push_back(is_stage(i.what) ? stage_of(s, i) : small(i));
-            // Copies before the first stage are a phase like it.
+            // Copies before the first stage count as part of its phase.
             const auto first = std::ranges::find(s.phases, s.phases[i.phase]);
             ++p.of_phase[p.instrs.back().phase = static_cast<std::uint16_t>(first - s.phases.begin())];
             steps += i.peer < 0 || is_stage(i.what) ? 1 : segments_of(machine_, p.instrs.back().bytes * factor_);
         }
         steps_ += steps;
         made_.instrs += std::ssize(p.instrs);
-        // Ranks are like those before them, but for the one with the most: a root may send to all. A chunk counts even
+        // Estimates the total from the ranks so far, excluding the longest: a root may send to all. A chunk counts even
         // if no rank has an instruction in it.
         longest_ = std::max(longest_, steps);
         const auto others = static_cast<double>(made_.of_rank.size() - 1);
@@ -61,7 +61,7 @@ public:
 private:
     static sim_instr base(const instr& i) { return {.what = i.what, .phase = i.phase, .peer = i.peer}; }
 
-    // What a message carries, or a conversion reads and writes.
+    // Returns the bytes that a message carries, or that a conversion reads and writes.
     static double of_wire(const instr& i) {
         const range part = i.what == action::recv ? i.dst.part : i.src.part;
         const auto encoded = static_cast<double>(wire_bytes(i.wire, part.count()));
@@ -79,10 +79,10 @@ private:
         return made;
     }
 
-    // A stage in shared memory: what the rank's processor reads and writes in each round.
+    // Returns a stage in shared memory, with the bytes that the rank's processor reads and writes in each round.
     sim_instr stage_of(const schedule& s, const instr& i) {
         const group& g = s.groups[at(i.peer)];
-        // In simulations the vector lies in slots, so that nobody writes into a peer's result.
+        // In simulations the vector lies in slots, so no rank writes into a peer's result.
         const stage_work work(i.what, g.root(), sharing_of(i.sources > 0, i.src == i.dst, false));
         const auto touched = [&](int round) {
             if (round >= work.rounds()) return 0.0;
@@ -124,7 +124,7 @@ private:
     const link_loads& links_;
     double factor_;
     std::int64_t chunks_, most_;
-    std::int64_t steps_ = 0, longest_ = 0;  // of all ranks so far, and of one
+    std::int64_t steps_ = 0, longest_ = 0;  // of all ranks so far, and of the longest
     sim_programs made_;
     std::map<std::pair<int, int>, int> instances_;  // by channel and first member
 };

@@ -25,8 +25,8 @@ namespace sim {
 
 namespace {
 
-// Runs the lanes of all ranks: what their lane_machines issue occupies processors and links, and events tell when that
-// is through.
+// Runs the lanes of all ranks. Instructions issued by their lane_machines occupy processors and links, and events
+// report their completion.
 class simulator {
 public:
     simulator(const hierarchy& machine, call_programs programs, link_loads& loads, const simulation_options& options)
@@ -71,15 +71,15 @@ private:
         lane_machine machine;
         double bytes(std::uint32_t n) const { return code->instrs[n].bytes * factor; }
 
-        const sim_program* code = nullptr;      // of the chunk that runs
-        double factor = 1;                      // of its programs
-        std::vector<std::uint32_t> phase_left;  // by phase: instructions that are not complete
-        std::vector<double> phase_begin;        // by phase [s]; negative: it has not begun
+        const sim_program* code = nullptr;      // of the current chunk
+        double factor = 1;                      // scale of its programs
+        std::vector<std::uint32_t> phase_left;  // by phase: number of incomplete instructions
+        std::vector<double> phase_begin;        // by phase [s]; negative: not begun
     };
 
-    // Carries out what a lane_machine issues, which takes time.
+    // Executes the instructions that a lane_machine issues, which take time.
     struct port {
-        // A copy occupies the rank's processor, and messages arrive and are issued meanwhile.
+        // A copy occupies the rank's processor. Meanwhile messages arrive and are issued.
         static constexpr bool locals_take_time = true;
 
         const lane_code* begin_chunk(std::int64_t chunk) {
@@ -118,13 +118,13 @@ private:
         p.l.machine.issue(p);
     }
 
-    // Calls f with what lane_starter asks for: whether a lane lets the next one begin, and how a lane begins.
+    // Calls f with two functions for lane_starter: whether a lane lets the next one begin, and how a lane begins.
     template <class F>
     void for_lanes_of(int rank, F&& f) {
         f([&](int l) { return lane_of({rank, l}).machine.lets_next_begin(); }, [&](int l) { begin({rank, l}); });
     }
 
-    // A segment of a message is complete, or all of another instruction.
+    // Completes a segment of a message, or all of another instruction.
     void complete(lane_id id, std::uint32_t n) {
         end_ = events_.now();
         port p = port_of(id);
@@ -150,9 +150,9 @@ private:
             {l.phase_begin[number], events_.now(), id.rank, id.lane, l.machine.chunk(), of.stage, of.down, of.route});
     }
 
-    // ---- what is issued ----
+    // ---- instructions issued ----
 
-    // Returns a segment of a message.
+    // Returns a segment of a message; all its segments are equal.
     segment segment_of(lane_id id, std::uint32_t n) {
         const double bytes = lane_of(id).bytes(n);
         return {id, n, bytes / segments_of(machine_, bytes)};
@@ -188,7 +188,7 @@ private:
         events_.add({.time = until, .subject = id.rank, .lane = id.lane, .instruction = n, .what = event::worked});
     }
 
-    // Occupies the receiver with what has arrived and is expected.
+    // Occupies the receiver with segments that have arrived and are expected.
     void receive(int number, int lane_number) {
         const connections::endpoints& from = net_.ends_of(number);
         while (const std::optional<segment> s = net_.take_received(number, lane_number)) {
@@ -247,8 +247,8 @@ private:
     std::int64_t most_shares_;
     std::vector<std::vector<lane>> lanes_;  // by rank
     std::vector<lane_starter> starters_;    // by rank
-    double end_ = 0;                        // of the last instruction so far; later events may have become void
-    std::int64_t left_, all_;               // instructions to come, and at the start
+    double end_ = 0;                        // time of the last completion so far; later events may have become void
+    std::int64_t left_, all_;               // instructions left, and at the start
     std::int64_t messages_ = 0;
     std::vector<stage_span> spans_;
 };
@@ -256,7 +256,7 @@ private:
 // Returns the programs of all ranks for a call. @param made gets the call's chunks and lanes
 call_programs prepare(const hierarchy& machine, const rule& how, collective what, std::int64_t bytes,
                       const simulation_options& options, const link_loads& loads, simulation& made) {
-    constexpr std::int64_t sample_bytes = std::int64_t{1} << 30;  // of programs that are scaled
+    constexpr std::int64_t sample_bytes = std::int64_t{1} << 30;  // length of the programs that are scaled
     const std::int64_t slot = options.slot_bytes > 0 ? options.slot_bytes : slot_bytes(std::span(&how, 1));
     const slicing chunks = made.chunks = slices_of(machine, how, what, bytes, slot);
     made.lanes = static_cast<int>(std::min<std::int64_t>(how.lanes, chunks.chunks));

@@ -19,13 +19,13 @@ std::vector<std::string> names_of_commands(const CLI::App& app) {
 }
 
 std::vector<std::string> names_of_options(const CLI::App& app) {
-    std::vector<std::string> names = names_of_commands(app);  // which may look like options
+    std::vector<std::string> names = names_of_commands(app);  // commands may look like options
     for (const CLI::Option* option : app.get_options())
         for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
     return names;
 }
 
-// Returns what to say of the first word that is no command or option; empty if there is none.
+// Returns an error about the first word that is no command or option; empty if there is none.
 std::string unknown_word(const CLI::App& app) {
     for (const std::string& word : app.remaining()) {
         const std::string name = word.substr(0, word.find('='));
@@ -46,7 +46,7 @@ std::optional<answer> answer_to(CLI::App& app, int argc, const char* const* argv
     } catch (const CLI::ParseError& e) {
         std::ostringstream out, err;
         if (app.exit(e, out, err) == 0) return answer{out.str(), 0};
-        // CLI11 says first what is missing, which is so since a word before was mistyped.
+        // CLI11 first reports what is missing, though the cause may be a mistyped word before.
         std::string name = app.get_name(), what = unknown_word(app);
         for (const CLI::App* command : app.get_subcommands()) {
             if (!what.empty()) break;

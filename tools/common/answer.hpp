@@ -3,21 +3,21 @@
 #include <optional>
 #include <string>
 
-// CLI11 takes seconds to compile: whoever parses includes it.
+// CLI11 takes seconds to compile, so only files that parse include it.
 namespace CLI {
 class App;
 }
 
 namespace terrace::detail {
 
-/// What there is to say to a command line that runs nothing: a mistake, or a question such as --help.
+/// The output for a command line that runs no command: an error, or the answer to an option such as --help.
 struct answer {
     std::string text;
     int exit_code;
 };
 
-/// Parses; nothing if there is nothing to say. What is no command or option is named with the nearest that is one.
-/// @throws what the commands throw that `app` runs
+/// Parses a command line. Returns nothing if it is valid; an error about an unknown word names the nearest known one.
+/// @throws the errors of the commands of `app`
 std::optional<answer> answer_to(CLI::App& app, int argc, const char* const* argv);
 
 }  // namespace terrace::detail

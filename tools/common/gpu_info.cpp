@@ -13,10 +13,10 @@ namespace terrace::detail {
 
 namespace {
 
-// CUDA's numbers: 13010 is 13.1.
+// CUDA's version numbers: 13010 is 13.1.
 std::string cuda_version(int number) { return fmt::format("{}.{}", number / 1000, number % 1000 / 10); }
 
-// "2 NVIDIA H200, 1 NVIDIA L4"
+// Returns "2 NVIDIA H200, 1 NVIDIA L4".
 std::string names_of(const gpu_runtime& gpu, int devices) {
     std::map<std::string, int> times;
     for (int d = 0; d < devices; ++d) {

@@ -7,15 +7,15 @@ namespace terrace::detail {
 
 struct gpu_part {
     bool usable = false;
-    std::string detail;  ///< which, or why not and what to do
+    std::string detail;  ///< devices and versions, or the problem and its fix
 };
 
-/// What of GPUs this machine has, found out by loading the module that the library loads.
+/// The GPU support of this machine, found by loading the library's module for GPUs.
 struct gpu_info {
     gpu_part cuda, nccl;
 };
 
-/// @param module its file; empty: where the library looks for it
+/// @param module the module's file; empty: the library's default place
 gpu_info look_for_gpus(const std::filesystem::path& module);
 
 }  // namespace terrace::detail

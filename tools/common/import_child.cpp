@@ -39,13 +39,13 @@ std::string refusal(int line, int column, std::string_view message) {
     return fmt::format("E {} {} {}", line, column, message);
 }
 
-// What the error says without the place, which the parent puts before it again.
+// Returns the message of the error without its position, which the parent adds again.
 std::string_view message_of(const input_error& e) {
     const std::string_view text = e.what();
     return text.substr(std::min(text.size(), text.find(": ", e.file().size()) + 2));
 }
 
-// Why hwloc refuses a file: the last line it wrote to where its messages go, but for the one that it always ends with.
+// Returns hwloc's reason to refuse a file: the last line that it wrote to `messages`, except the constant final line.
 std::string last_words(int messages) {
     std::string text(4096, '\0');
     const off_t start = std::max<off_t>(0, ::lseek(messages, 0, SEEK_END) - static_cast<off_t>(text.size()));
@@ -73,14 +73,14 @@ std::string answer(const std::function<hardware()>& import, int messages) {
     }
 }
 
-// The hard limit lies above the soft one: at a hard limit on CPU time the kernel kills without saying why.
+// Sets a hard limit above the soft limit: at a hard limit on CPU time, the kernel's SIGKILL hides the reason.
 void limit(int resource, std::uint64_t most) {
     const rlimit soft_and_hard{most, most + 1};
     ::setrlimit(static_cast<__rlimit_resource>(resource), &soft_and_hard);
 }
 
 [[noreturn]] void run_child(int out, const std::function<hardware()>& import, const import_limits& limits) {
-    // The importers' own messages would only confuse: the parent reports, with hwloc's reason for a refusal.
+    // Captures the importers' own messages, which would only confuse. The parent reports hwloc's reason for a refusal.
     const int messages = ::memfd_create("messages", MFD_CLOEXEC);
     ::dup2(messages, STDOUT_FILENO);
     ::dup2(messages, STDERR_FILENO);
@@ -90,7 +90,7 @@ void limit(int resource, std::uint64_t most) {
     ::signal(SIGXFSZ, SIG_IGN);
     limit(RLIMIT_CORE, 0);
     limit(RLIMIT_CPU, static_cast<std::uint64_t>(limits.cpu.count()));
-    std::uint64_t pages = 0;  // of the address space so far
+    std::uint64_t pages = 0;  // of the current address space
     std::ifstream("/proc/self/statm") >> pages;
     limit(RLIMIT_AS, pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) + limits.memory);
     const std::string text = answer(import, messages);
@@ -99,7 +99,7 @@ void limit(int resource, std::uint64_t most) {
 
 // ---- In the parent --------------------------------------------------------------------------------------------------
 
-// All that comes before the other end is closed; nothing if that takes too long.
+// Returns all data up to the close of the other end; nothing if the deadline passes.
 std::optional<std::string> read_until(int in, clock::time_point deadline) {
     std::string text;
     std::array<char, 64 << 10> block;

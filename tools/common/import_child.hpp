@@ -10,16 +10,16 @@
 
 namespace terrace::detail {
 
-/// What an import may use up before it counts as failed.
+/// Limits of an import. An import that exceeds one fails.
 struct import_limits {
-    std::uint64_t memory = 256 << 20;  ///< address space beyond what the process has already [B]
+    std::uint64_t memory = 256 << 20;  ///< address space in addition to that of the process [B]
     std::chrono::seconds cpu{1};
-    std::chrono::milliseconds wall{6'000};  ///< only a machine that is busy with other things takes more than `cpu`
+    std::chrono::milliseconds wall{6'000};  ///< longer than `cpu`, since a busy machine may delay the import
 };
 
-/// Runs `import` in a forked child process, so that input that crashes, hangs or bloats the importer is an error
-/// message. `name` is the file's, for messages. The calling process must have a single thread.
-/// @throws input_error for what `import` throws and for how the child ends
+/// Runs `import` in a forked child process. Input that crashes the importer, hangs it or uses too much memory then
+/// causes an error message. `name` is the file's name for messages. The calling process must have a single thread.
+/// @throws input_error for the errors of `import`, and if the child fails
 hardware import_in_child(const std::function<hardware()>& import, const std::string& name,
                          const import_limits& limits = {});
 

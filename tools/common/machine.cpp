@@ -76,7 +76,7 @@ topology load(const machine_options& o, const std::vector<job_host>& hosts) {
     return hosts.empty() ? t : restricted(std::move(t), hosts);
 }
 
-// Readers look twice at a file: which format it is, and what it says. Standard input becomes a file for as long.
+// Readers open a file twice, to find its format and to read it. So standard input is copied to a temporary file.
 topology load_from_standard_input(const machine_options& o) {
     std::string directory = (std::filesystem::temp_directory_path() / "terrace.XXXXXX").string();
     if (::mkdtemp(directory.data()) == nullptr)
@@ -107,7 +107,7 @@ topology load_machine(const machine_options& o) {
     try {
         return load(o, hosts);
     } catch (const usage_error& e) {
-        // One word may have been meant for a file.
+        // A single word may be a misspelled file name.
         if (hosts.size() != 1 || hosts.front().name != o.hosts) throw;
         throw usage_error(fmt::format("{}; nor is there a file \"{}\" for --hosts", e.what(), *o.hosts));
     }

@@ -7,19 +7,19 @@
 
 namespace terrace::detail {
 
-/// Writes all of `text` to standard output, now. @throws input_error if that is full or closed
+/// Writes all of `text` to standard output and flushes it. @throws input_error if standard output is full or closed
 void print_text(std::string_view text);
 
-/// Writes what a program reports: to standard output, or to standard error after report_to_standard_error().
-/// @throws input_error if that is full or closed
+/// Writes a program's report to standard output, or to standard error after report_to_standard_error().
+/// @throws input_error if the stream is full or closed
 void say_text(std::string_view text);
-/// Keeps standard output free for a result.
+/// Redirects reports to standard error, so standard output contains only the result.
 void report_to_standard_error() noexcept;
 
-/// Writes to standard error what went wrong. A program that cannot say so, as on a full disk, still ends as it would.
+/// Writes an error message to standard error. Failures, such as a full disk, are ignored.
 void complain_text(std::string_view text) noexcept;
 
-/// The same, formatted.
+/// These functions format their text first.
 template <class... Values>
 void say(fmt::format_string<Values...> format, Values&&... values) {
     say_text(fmt::format(format, std::forward<Values>(values)...));

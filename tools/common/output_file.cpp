@@ -23,7 +23,7 @@ namespace terrace::detail {
 
 namespace {
 
-// YAML, JSON, and comments of any format.
+// Marks in YAML, in JSON, and in comments of any format.
 constexpr std::array<std::string_view, 3> marks{"by terrace", "made_by: terrace", "\"made_by\": \"terrace"};
 
 bool is_made_by_terrace(const std::filesystem::path& file) {

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-// CLI11 takes seconds to compile: whoever parses includes it.
+// CLI11 takes seconds to compile, so only files that parse include it.
 namespace CLI {
 class App;
 class Option;
@@ -13,26 +13,26 @@ class Option;
 
 namespace terrace::detail {
 
-/// Adds an option that names a file to write; "-" means standard output. Then the program reports to standard error.
+/// Adds an option for the name of an output file. "-" means standard output; reports then go to standard error.
 CLI::Option* add_output(CLI::App& command, const std::string& names, std::filesystem::path& file,
                         const std::string& description);
 
-/// True if a result goes to standard output: no file is named, or "-".
+/// Returns true if a result goes to standard output: the file is empty or "-".
 bool is_printed(const std::filesystem::path& file);
 
 /// Writes a result to `file` (write_atomically), or to standard output if is_printed(file). @throws input_error
 void write_output(const std::filesystem::path& file, std::string_view content);
 
-/// Refuses an output that cannot be written, and one that would destroy something of the user's: a file that the same
-/// command reads, and, unless `force`, an existing file that no Terrace program wrote. Files that Terrace writes say so
-/// near their beginning ("made by terrace ..."). Call it before the work whose result goes to `file`. What is printed,
-/// and what is not a regular file (a pipe, /dev/stdout), passes.
-/// @param inputs files that the command reads; names of no file are passed over
-/// @throws usage_error naming the file and what to do; input_error if there is no folder to write it in
+/// Refuses an output file that cannot be written, or that would destroy data of the user: an input file of the same
+/// command, and, unless `force`, an existing file that no Terrace program wrote. Files by Terrace contain a mark near
+/// their beginning ("made by terrace ..."). Call this before the work whose result goes to `file`. Standard output and
+/// files that are not regular (a pipe, /dev/stdout) are accepted.
+/// @param inputs files that the command reads; names of missing files are ignored
+/// @throws usage_error with the file and the fix; input_error if the file cannot be written in its folder
 void expect_replaceable(const std::filesystem::path& file, std::initializer_list<std::filesystem::path> inputs,
                         bool force);
 
-/// Adds --force, by which a command replaces files that no Terrace program wrote.
+/// Adds --force, which lets a command replace files that no Terrace program wrote.
 void add_force(CLI::App& command, bool& force);
 
 }  // namespace terrace::detail

@@ -27,7 +27,7 @@ std::vector<const CLI::App*> commands(const CLI::App& app) {
 
 std::string value_name(const CLI::Option& o) {
     if (o.get_items_expected_max() == 0 || o.get_positional()) return "";
-    const std::string type = o.get_type_name();  // and, behind a colon, what is checked
+    const std::string type = o.get_type_name();  // followed by a colon and the check, if any
     return " " + type.substr(0, type.find(':'));
 }
 
@@ -58,7 +58,7 @@ std::string option_list(const CLI::App& app) {
 
 std::string verbatim(const std::string& text) { return text.empty() ? "" : ".PP\n.nf\n" + roff(text) + "\n.fi\n"; }
 
-// "-o" and "--output", as typed.
+// Returns the option as typed: "-o" and "--output".
 std::vector<std::string> spellings(const CLI::Option& o) {
     std::vector<std::string> words;
     for (const std::string& name : o.get_snames()) words.push_back("-" + name);
@@ -73,7 +73,7 @@ std::string option_words(const CLI::App& app) {
     return fmt::format("{}", fmt::join(words, " "));
 }
 
-// The values that an option accepts, where CLI11 checks that they are among a list, which it shows as TYPE:{a,b,c}.
+// Returns the values that an option accepts, if CLI11 checks a list of them. CLI11 shows the list as TYPE:{a,b,c}.
 std::vector<std::string> values_of(const CLI::Option& o) {
     const std::string type = o.get_type_name();
     const std::size_t open = type.find('{'), close = type.rfind('}');
@@ -84,7 +84,7 @@ std::vector<std::string> values_of(const CLI::Option& o) {
     return values;
 }
 
-// A case of a bash script: the word before the cursor is an option with a list of values. Empty if there is none.
+// Returns a case of a bash script for options with a list of values before the cursor. Empty if there are none.
 std::string bash_values(const CLI::App& app, const std::string& indent) {
     std::string text;
     for (const CLI::Option* o : shown_options(app))
@@ -94,7 +94,7 @@ std::string bash_values(const CLI::App& app, const std::string& indent) {
     return text.empty() ? "" : fmt::format("{0}case $before in\n{1}{0}esac\n", indent, text);
 }
 
-// Returns a command's options and texts as a manual page (roff), its subcommands in sections of their own.
+// Returns a command's options and texts as a manual page (roff), with a section for each subcommand.
 std::string man_page(const CLI::App& app) {
     const std::string& name = app.get_name();
     const std::string about = app.get_description();
@@ -116,7 +116,7 @@ std::string man_page(const CLI::App& app) {
     return text;
 }
 
-// Returns a script that completes subcommands, options, the values of options that have a list of them, and file names.
+// Returns a script that completes subcommands, options, the values of options with a list of values, and file names.
 std::string bash_completion(const CLI::App& app) {
     const std::vector<const CLI::App*> subcommands = commands(app);
     std::vector<std::string> names;
@@ -164,7 +164,7 @@ void add_generate_option(CLI::App& app, const std::map<std::string, page_maker>&
                                              {"bash", [&app] { return bash_completion(app); }}};
     makers.insert(others.begin(), others.end());
     const auto print = [makers](const std::string& what) { throw CLI::CallForVersion(makers.at(what)(), 0); };
-    // At once: from CLI11 2.6 on a missing subcommand is an error before other options do anything.
+    // The option acts at once: from CLI11 2.6 on, a missing subcommand is an error before other options are handled.
     app.add_option_function<std::string>("--generate", print)
         ->trigger_on_parse()
         ->check(CLI::IsMember(makers))

@@ -10,7 +10,7 @@
 
 namespace terrace::detail {
 
-/// One line on stderr that is overwritten. Silent unless `wanted` or a terminal shows it.
+/// One line on standard error that is overwritten. Silent if not `speaks`, or if neither `wanted` nor on a terminal.
 class progress {
 public:
     explicit progress(bool speaks = true, bool wanted = false)
@@ -19,7 +19,7 @@ public:
     progress& operator=(const progress&) = delete;
     ~progress() { clear(); }
 
-    /// At most ten times a second, so it may be called often; `text` makes the line.
+    /// Shows the text that `text` returns, at most ten times a second, so frequent calls are cheap.
     template <class Text>
     void show(Text text) {
         const auto now = std::chrono::steady_clock::now();
@@ -29,7 +29,7 @@ public:
         fmt::print(stderr, "\r\033[K{}", text());
     }
 
-    /// At once: for steps that take long.
+    /// Shows a text at once, for long steps.
     void now(const std::string& text) {
         last_ = {};
         show([&] { return text; });

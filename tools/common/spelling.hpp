@@ -7,7 +7,7 @@
 
 namespace terrace::detail {
 
-/// Returns a word in lower case without dashes and underscores: AllReduce and all-reduce are spelled as allreduce.
+/// Returns a word in lower case without dashes and underscores, so AllReduce and all-reduce equal allreduce.
 inline std::string plain_letters(const std::string& word) {
     std::string letters;
     for (const char c : word)
@@ -15,7 +15,7 @@ inline std::string plain_letters(const std::string& word) {
     return letters;
 }
 
-/// Returns text as it stands in XML and HTML, also in quotes.
+/// Returns text escaped for XML and HTML, also for attributes in double quotes.
 inline std::string in_markup(std::string_view text) {
     std::string out;
     for (const char c : text) out += c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '"' ? "&quot;" : std::string(1, c);

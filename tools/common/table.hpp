@@ -11,9 +11,9 @@ public:
     /// `alignment`: per column '<' (left) or '>' (right).
     explicit table(std::string alignment) : alignment_(std::move(alignment)) {}
 
-    /// As many cells as there are columns.
+    /// Adds a row, with one cell for each column.
     void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
-    /// Every line indented by two, columns two apart, no blanks at the end.
+    /// Returns all rows. Lines are indented by two, columns are two apart, and lines have no trailing blanks.
     std::string text() const;
 
 private:

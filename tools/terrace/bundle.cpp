@@ -28,7 +28,7 @@ namespace {
 constexpr auto prefixes =
     std::to_array<std::string_view>({"TERRACE_", "OMPI_", "OPAL_", "PMIX_", "PRTE_", "MPICH_", "MPIR_", "MPIEXEC_",
                                      "PMI_", "HYDRA_", "UCX_", "NCCL_", "CUDA_", "SLURM_"});
-// PRECONDITION: Open MPI's key of a job, OMPI_MCA_orte_precondition_transports.
+// PRECONDITION: the key of a job of Open MPI, OMPI_MCA_orte_precondition_transports.
 constexpr auto secrets = std::to_array<std::string_view>(
     {"AUTH", "CERT", "COOKIE", "CRED", "JWT", "KEY", "PASS", "PRECONDITION", "SECRET", "TOKEN", "URI"});
 
@@ -48,7 +48,7 @@ std::string system_text() {
 }
 
 // Returns the variables of an environment ("NAME=value") that Terrace, MPI, PMIx, UCX, NCCL, CUDA and Slurm read, a
-// line each. Passwords, tokens, keys and addresses of servers are left out.
+// line each. Values that may be passwords, tokens, keys or addresses of servers are omitted.
 std::string reported_variables(std::span<const std::string> environment) {
     std::vector<std::string> lines;
     for (const std::string& variable : environment) {
@@ -68,7 +68,7 @@ std::vector<bundle_file> bundle_files(const std::function<std::string()>& findin
     constexpr std::size_t most_bytes = 64 << 20;
     std::vector<bundle_file> files;
     const std::vector<std::string> environment = process_environment();
-    // A report of what is broken is worth sending, too.
+    // An error is part of the report.
     const auto add = [&](const std::string& name, const std::function<std::string()>& make) {
         try {
             files.push_back({name, make()});
@@ -109,7 +109,7 @@ std::string tar_archive(std::span<const bundle_file> files) {
         put(116, "0000000");  // group
         put(124, fmt::format("{:011o}", file.text.size()));
         put(136, fmt::format("{:011o}", now));
-        put(148, "        ");  // the sum below counts its own field as blanks
+        put(148, "        ");  // the checksum below counts its own field as blanks
         put(156, "0");         // a regular file
         put(257, "ustar");
         put(263, "00");

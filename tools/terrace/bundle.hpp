@@ -14,11 +14,11 @@ struct bundle_file {
     std::string text;
 };
 
-/// Returns what a report of a problem needs: the build, this system and machine, the plan, the environment and the last
-/// dumps. A text that cannot be made says why.
-/// @param findings returns what `terrace doctor` prints @param plan the plan of the jobs; empty: the one TERRACE_PLAN
-/// names
-/// @param dumps the directory with dumps; empty: the one TERRACE_DUMP names
+/// Returns the files for a report of a problem: the build, this system and machine, the plan, the environment and the
+/// last dumps. If a text cannot be made, its file contains the reason.
+/// @param findings returns the output of `terrace doctor` @param plan plan of the jobs; empty: the value of
+/// TERRACE_PLAN
+/// @param dumps directory with dumps; empty: that of TERRACE_DUMP
 std::vector<bundle_file> bundle_files(const std::function<std::string()>& findings, std::filesystem::path plan,
                                       std::filesystem::path dumps);
 

@@ -11,13 +11,13 @@
 
 namespace terrace::detail {
 
-/// The commands of a command line that may yet be parsed. CLI11 takes seconds to compile, so what commands do is
+/// The commands of a command line that is parsed later. CLI11 takes seconds to compile, so commands are implemented
 /// elsewhere.
 class command_list {
 public:
     explicit command_list(CLI::App& app) : app_(app) {}
 
-    /// Adds a command, which runs as `Command` once its options have set the members of that.
+    /// Adds a command. Once the options have set the members of `Command`, its run() is called.
     template <class Command>
     std::pair<CLI::App&, Command&> add(const std::string& name, const std::string& description) {
         CLI::App* command = app_.add_subcommand(name, description);
@@ -26,7 +26,7 @@ public:
         return {*command, *what};
     }
 
-    /// The exit code of the command that has run.
+    /// Returns the exit code of the command that ran.
     int status() const noexcept { return status_; }
 
 private:
@@ -34,14 +34,14 @@ private:
     int status_ = 0;
 };
 
-/// Commands that make plans, or are about plans.
+/// Add commands that make plans or use plans.
 void add_plan_commands(command_list& commands);
-/// Commands about machines, jobs and this build.
+/// Add commands about machines, jobs and this build.
 void add_machine_commands(command_list& commands);
 
 // Options of several commands.
 void add_machine_options(CLI::App& command, machine_options& o);
-/// @param when the help goes on with it after "what a rank is"
+/// @param when text of the help after "what a rank is"
 void add_ranks_option(CLI::App& command, std::string& ranks, const std::string& when);
 void add_plan_option(CLI::App& command, std::filesystem::path& file);
 void add_call_options(CLI::App& command, call_options& o);

@@ -17,7 +17,7 @@ namespace terrace::detail {
 
 namespace {
 
-// The node inside the cluster file, or as a file of its own beside it.
+// Returns the cluster file. The node is inside the file, or in a separate file that this function writes.
 std::string cluster_file(const topology& t, const std::string& xml, const detect_command& a) {
     const std::string head = fmt::format(
         "# {}, as hwloc sees it; made by terrace detect. Rates under `assumed` are not measured; correct them.\n",

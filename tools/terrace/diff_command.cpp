@@ -18,7 +18,7 @@ namespace terrace::detail {
 
 namespace {
 
-// What two machines differ in, a line each.
+// Returns the differences between two machines, a line each.
 std::vector<std::string> machine_differences(const plan_data& a, const plan_data& b) {
     std::vector<std::string> lines;
     const auto compare = [&](const std::string& what, const std::string& one, const std::string& other) {
@@ -36,7 +36,7 @@ std::vector<std::string> machine_differences(const plan_data& a, const plan_data
         compare(name + " latency", format_duration(one.latency), format_duration(other.latency));
         compare(name + " overhead", format_duration(one.overhead), format_duration(other.overhead));
     }
-    // Hosts, processors, and what else a plan says of its machine.
+    // Compares hosts, processors, and the other facts of a plan about its machine.
     if (lines.empty() && write_hierarchy(a.machine, 0) != write_hierarchy(b.machine, 0))
         lines.emplace_back("hosts, trees of equal summary, or rates of single links differ");
     return lines;
@@ -50,12 +50,12 @@ double time_of(const hierarchy& machine, const rule& r, std::int64_t bytes, coll
     return predict(machine, r.stages, bytes, r.lanes, r.chunk, what).time;
 }
 
-// Where machines have one shape, what matters is how both plans do on the newer one.
+// Returns true if the machines have one shape. Both plans are then predicted on the newer machine.
 bool same_shape(const plan_data& a, const plan_data& b) {
     return a.machine.shape == b.machine.shape && a.machine.levels.size() == b.machine.levels.size();
 }
 
-// Sizes of one collective at which the plans run something different, or the same predicted differently.
+// Prints the sizes of one collective at which the plans run differently. Returns true if there are any.
 bool print_collective(const plan_data& a, const plan_data& b, collective what) {
     const auto in_a = a.rules.find(what), in_b = b.rules.find(what);
     if (in_a == a.rules.end() || in_b == b.rules.end()) {
@@ -66,7 +66,7 @@ bool print_collective(const plan_data& a, const plan_data& b, collective what) {
     table rows(">>>><");
     rows.add({"up to", "first", "second", "gain", "what runs"});
     bool differs = false;
-    std::set<std::int64_t> bounds;  // of the rules of either plan: between two each plan runs by one rule
+    std::set<std::int64_t> bounds;  // bounds of the rules of both plans: between two bounds, each plan uses one rule
     for (const rule& r : in_a->second) bounds.insert(r.up_to);
     for (const rule& r : in_b->second) bounds.insert(r.up_to);
     for (const std::int64_t bound : bounds) {

@@ -45,7 +45,7 @@ namespace fs = std::filesystem;
 struct finding {
     enum class kind { ok, note, problem };
     kind how = kind::ok;
-    std::string what;  // was looked at
+    std::string what;  // subject of the check
     std::string found;
     std::string fix = {};
 };
@@ -63,7 +63,7 @@ int cores() {
     return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
-// The first line of what a program prints; empty if it cannot be run.
+// Returns the first line that a program prints; empty if the program cannot run.
 std::string first_line_of(const std::string& command) {
     const std::unique_ptr<FILE, int (*)(FILE*)> out(popen(command.c_str(), "r"), pclose);
     std::array<char, 256> line{};
@@ -73,10 +73,10 @@ std::string first_line_of(const std::string& command) {
     return text;
 }
 
-// ---- what is looked at ----------------------------------------------------------------------------------------------
+// ---- checks ---------------------------------------------------------------------------------------------------------
 
 // Without a plan: two calls in flight, each of some lanes with chunks of 256 KiB for each rank
-// (docs/explanation/shared-memory.md). With one, what its ranks take on the largest node (docs/reference/memory.md).
+// (docs/explanation/shared-memory.md). With a plan: the use of its largest node (docs/reference/memory.md).
 finding shared_memory(const fs::path& plan_file) {
     std::int64_t each_rank = std::int64_t{std::max(16, cores())} << 20, ranks = cores();
     if (!plan_file.empty()) {
@@ -123,7 +123,7 @@ finding locked_memory() {
                "system's unit LimitMEMLOCK=infinity");
 }
 
-// Returns the options that the environment says. Bad variables are found by variables().
+// Returns the options in the environment. variables() reports wrong variables.
 options options_told() {
     std::vector<std::string> ignored;
     try {
@@ -133,7 +133,7 @@ options options_told() {
     }
 }
 
-// As ranks see them, without what only other hosts show.
+// Returns the interfaces as ranks see them, without facts that only other hosts know.
 std::vector<network_interface> interfaces() {
     const std::vector<std::string> environment = process_environment();
     return judged(own_interfaces(), {.chosen = value_in(environment, "UCX_NET_DEVICES")});
@@ -221,7 +221,7 @@ finding launcher() {
     return good("MPI", fmt::format("{}; built against {}", line, built));
 }
 
-// What starts this process would start ranks likewise.
+// Checks the launcher of this process, which would also start ranks.
 finding started_by() {
     const std::vector<std::string> environment = process_environment();
     const int ranks = launch_of(environment).processes;
@@ -237,7 +237,7 @@ finding started_by() {
                " would each be alone: start those by " TERRACE_MPI_NAME "'s own mpirun");
 }
 
-// Only a program without MPI requires them.
+// Checks for modules that only programs without MPI need.
 finding without_mpi() {
     std::vector<std::string> there, missing;
     for (const module_kind& kind : {module_for_ucx(), module_for_pmix()})
@@ -289,7 +289,7 @@ finding shared_gpus() {
         "for tests: results are right, times say nothing. Unset it where there is a GPU for each rank");
 }
 
-// Says which levels above nodes plans made at creation have.
+// Checks which levels above nodes the plans have that are made at creation of a communicator.
 finding levels_above_nodes() {
     const options given = options_told();
     constexpr const char* what = "levels above nodes";
@@ -317,7 +317,7 @@ std::vector<finding> variables() {
     return found;
 }
 
-// Looks at jobs that run now. Whether messages go as the plan has it shows in no other way: they arrive either way.
+// Checks running jobs. Nothing else shows whether messages use the plan's NICs: they arrive in any case.
 finding nics_of_ranks(const fs::path& plan_file) {
     const hierarchy machine = read_plan(plan_file).machine;
     if (machine.nics.empty()) return good("NICs of ranks", "the plan has none");

@@ -29,7 +29,7 @@ std::string words_for(const nlohmann::json& event) {
 std::optional<rank_dump> read_dump(const fs::path& file) {
     try {
         const nlohmann::json all = nlohmann::json::parse(std::ifstream(file));
-        if (!all.contains("waits_for") || !all.contains("rank")) return {};  // another program's
+        if (!all.contains("waits_for") || !all.contains("rank")) return {};  // a file of another program
         rank_dump d{.file = file,
                     .rank = all.at("rank").get<int>(),
                     .host = all.at("host").get<std::string>(),
@@ -47,7 +47,7 @@ std::optional<rank_dump> read_dump(const fs::path& file) {
     }
 }
 
-// The ranks that a line names: "call 12: stage 1 up, step 4, chunk 7: recv from rank 3".
+// Returns the ranks that lines contain: "call 12: stage 1 up, step 4, chunk 7: recv from rank 3".
 std::set<int> ranks_in(const std::vector<std::string>& lines) {
     static const std::regex name("rank ([0-9]+)");
     std::set<int> found;
@@ -57,9 +57,9 @@ std::set<int> ranks_in(const std::vector<std::string>& lines) {
     return found;
 }
 
-using wait_graph = std::map<int, std::set<int>>;  // by rank with a dump: whom it waits for
+using wait_graph = std::map<int, std::set<int>>;  // by rank with a dump: the ranks that it waits for
 
-// Who can be reached from a rank, itself left out unless it waits for itself in the end.
+// Returns all ranks that a rank waits for, directly or indirectly. These include itself only if it is in a cycle.
 std::set<int> reached_from(const wait_graph& waits, int rank) {
     std::set<int> seen;
     std::vector<int> open{rank};
@@ -73,7 +73,7 @@ std::set<int> reached_from(const wait_graph& waits, int rank) {
     return seen;
 }
 
-// Ranks that wait for nobody, by how many wait for them in the end: most first.
+// Returns the ranks that wait for no rank, with the number of ranks that wait for each, most first.
 std::vector<std::pair<int, int>> ends_of(const wait_graph& waits) {
     std::map<int, int> waiting;
     for (const auto& [rank, whom] : waits)

@@ -36,7 +36,7 @@ std::string text_of(std::span<const operand> all, std::string_view between) {
 std::string stage_operands(const schedule& s, const instr& i) {
     const group& g = s.groups[at(i.peer)];
     std::string text = fmt::format("group {}", fmt::join(g.members(), " "));
-    // Nobody else reads the vector of a reduction's root.
+    // No other rank reads the vector of a reduction's root.
     const bool is_read = i.what != action::stage_reduce || i.sources == 0;
     if (is_read && !i.src.part.empty()) text += fmt::format(", gives {}", text_of(i.src));
     if (i.sources > 0) text += fmt::format(", own part from {}", text_of(s.sources_of(i), ", "));
@@ -55,8 +55,8 @@ std::string operands(const schedule& s, const instr& i) {
     }
 }
 
-// Returns a rank's program as a table: each instruction with its operands, its step, the stage it belongs to, and the
-// instructions it waits for.
+// Returns a rank's program as a table: each instruction with its operands, its step, its stage, and the instructions
+// that it waits for.
 std::string program_listing(const schedule& s) {
     std::vector<std::vector<std::size_t>> awaited(s.instrs.size());
     for (std::size_t n = 0; n < s.instrs.size(); ++n)
@@ -128,7 +128,7 @@ void print_links(const plan_data& plan, const prediction& p) {
     say("the busiest link of each level, in its busier direction, and the busiest processor\n{}\n", rows.text());
 }
 
-// What the call would have to wait less for to be faster.
+// Returns the resource that limits the speed of the call.
 std::string bottleneck(const plan_data& plan, const rule& chosen, const prediction& p) {
     double startups = 0, sum = 0;
     for (const stage_cost& s : p.stages) startups += s.latency, sum += s.time;
@@ -141,7 +141,7 @@ std::string bottleneck(const plan_data& plan, const rule& chosen, const predicti
     return "the lanes: stages of one chunk wait for one another";
 }
 
-// The program of a rank for the first chunk.
+// Prints the program of a rank for the first chunk.
 void print_program(const plan_data& plan, collective what, const rule& chosen, std::int64_t bytes, int rank) {
     const hierarchy& machine = plan.machine;
     if (rank >= machine.ranks())

@@ -20,7 +20,7 @@ int export_command::write_call(const export_format& to) const {
     if (std::ranges::find(to.holds, call.what()) == to.holds.end())
         throw usage_error(fmt::format("terrace export: --to {} holds no {}", format, call.collective));
     const auto [texts, note] = to.write_call(read_runnable_plan(plan_file), call.what(), call.size());
-    std::size_t files = texts.size();  // also those of higher ranks, of an export before
+    std::size_t files = texts.size();  // includes files of higher ranks from an earlier export
     while (!to.ending.empty() && std::filesystem::exists(call_file(to, output, files))) ++files;
     for (std::size_t n = 0; n < files; ++n) expect_replaceable(call_file(to, output, n), {plan_file}, force);
     if (is_printed(output)) report_to_standard_error();

@@ -1,4 +1,4 @@
-// What commands say of a machine's figures: their names and values, what they change, and what profiles made of them.
+// Texts about a machine's figures: names and values, their effects, and corrections by profiles.
 
 #include "tools/terrace/figure_text.hpp"
 
@@ -19,7 +19,7 @@ namespace terrace::detail {
 
 namespace {
 
-// To four digits.
+// Rounds to four digits.
 double rounded(double value) {
     if (!(value > 0)) return value;
     const double digit = std::pow(10, std::floor(std::log10(value)) - 3);
@@ -44,7 +44,7 @@ std::string_view reason_of(verdict v) {
     return "";
 }
 
-// "latency of node, rack; overhead of node, rack; rate of reductions".
+// Returns "latency of node, rack; overhead of node, rack; rate of reductions".
 std::string names_of(const hierarchy& machine, std::vector<figure> figures) {
     std::ranges::stable_sort(figures, {}, &figure::what);
     std::string text;

@@ -25,7 +25,7 @@ namespace {
 struct backend {
     std::string_view name;
     bool available;
-    std::string detail;  // which, or why not
+    std::string detail;  // version and build, or the reason why not
 };
 
 backend mpi_backend() {
@@ -39,7 +39,7 @@ backend mpi_backend() {
                         fmt::join(found, ", "))};
 }
 
-// A module is there or not; it is loaded by nobody here.
+// Describes a module by its file. The module is not loaded.
 backend module_backend(std::string_view name, const module_kind& kind, std::string_view detail) {
     const std::filesystem::path file = find_module(kind);
     const bool is_there = std::filesystem::exists(file);

@@ -4,7 +4,7 @@
 #include "tools/terrace/command_list.hpp"
 #include "transport/known_mpis.hpp"
 
-// What the commands about machines and jobs are told.
+// Options of the commands about machines and jobs.
 
 namespace terrace::detail {
 

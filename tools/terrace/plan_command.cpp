@@ -30,29 +30,29 @@ namespace terrace::detail {
 
 namespace {
 
-// Instructions of all ranks, in the whole programs that are proved of a collective: all of them take a tenth of a
-// second or two.
+// Limit for proofs of whole programs of one collective: instructions of all ranks. All collectives together take a
+// tenth of a second or two.
 constexpr std::int64_t proof_budget = 12'500;
 
-// Up to so many ranks, what does not fit is proved by groups: with root 0 (a second or two), and with the other roots
-// (a tenth of one).
+// Up to this many ranks, other programs are proved by groups: with root 0 (a second or two), and with other roots (a
+// tenth of a second).
 constexpr int most_by_groups = 1000, most_by_groups_of_roots = 40;
 
-// The proofs that `terrace plan` makes: of what `terrace verify` proves the programs that fit a budget, and of small
-// machines the others by groups. Budgets are counted and not timed, so that one cluster has one plan file everywhere.
+// The proofs that `terrace plan` makes. It proves the claims of `terrace verify` that fit a budget and, on small
+// machines, the others by groups. Budgets are counted and not timed, so a cluster has the same plan file everywhere.
 class plan_proofs {
 public:
-    // @param machine outlives it
+    // @param machine must outlive this object
     explicit plan_proofs(const hierarchy& machine) : machine_(machine) {}
 
-    // Proves what it can of a collective's rules. Several threads may call it at a time.
+    // Proves as much as possible of a collective's rules. Several threads may call it at a time.
     void prove(collective what, const std::vector<rule>& rules) {
         proved made = proofs_of(what, rules);
         const std::scoped_lock lock(mutex_);
         done_[what] = std::move(made);
     }
 
-    // The same of the plan's collectives whose rules have not been proved.
+    // Does the same for collectives of the plan whose rules have not been proved.
     void prove_rest(const plan_data& plan) {
         std::vector<collective> open;
         for (const auto& [what, rules] : plan.rules) {
@@ -62,14 +62,14 @@ public:
         for_each_on_all_cores(open.size(), [&](std::size_t i) { prove(open[i], plan.rules.at(open[i])); });
     }
 
-    // The first fault found, by collectives in their order; nothing: there is none.
+    // Returns the first fault found, in the order of collectives; nothing if there is none.
     std::optional<std::string> fault() const {
         for (const auto& [what, of] : done_)
             if (of.fault) return of.fault;
         return {};
     }
 
-    // What has been proved, for the plan.
+    // Returns the extent of the proofs, for the plan file.
     std::string text() const {
         std::string counts = "all rules at counts 0, 1, P-1, P, 2P+3 and on both sides of every bound";
         proved all;
@@ -91,7 +91,7 @@ public:
 private:
     struct proved {
         std::vector<rule> rules;
-        std::size_t claims = 0, whole = 0, by_groups = 0;  // of all claims, those that are proved
+        std::size_t claims = 0, whole = 0, by_groups = 0;  // number of all claims, and of proved ones
         std::optional<std::string> fault;
     };
 
@@ -126,7 +126,7 @@ private:
     std::map<collective, proved> done_;
 };
 
-// A cluster's name as the name of a file in this directory.
+// Returns a cluster's name as the name of a file in this directory.
 std::string file_name(std::string name) {
     std::replace(name.begin(), name.end(), '/', '_');
     if (name.starts_with('.')) name.front() = '_';
@@ -134,7 +134,7 @@ std::string file_name(std::string name) {
 }
 
 void print_allreduce(const plan_data& plan) {
-    // Where nodes have several NICs, those that use them all are what others would run.
+    // If nodes have several NICs, other libraries would run the baselines that use all NICs.
     const bool nics = plan.machine.nics.rail_count() > 1;
     const std::string_view flat_name = nics ? "flat-rings" : "flat-ring",
                            two_name = nics ? "two-level-nics" : "two-level";
@@ -170,7 +170,7 @@ void print_others(const plan_data& plan) {
     say("the others, by the size of the vector (of all blocks together)\n{}\n", rows.text());
 }
 
-// Files have limits that machines are within.
+// Checks that Terrace can read the plan: files have limits that machines may exceed.
 void expect_readable(const plan_data& plan, const std::string& source, const std::string& file) {
     try {
         parse_plan(plan.text, file);
@@ -183,7 +183,7 @@ void expect_readable(const plan_data& plan, const std::string& source, const std
     }
 }
 
-// "rack=bfloat16,node=exact".
+// Sets wire types from a list such as "rack=bfloat16,node=exact".
 void set_wire_types(hierarchy& machine, std::string_view list) {
     while (!list.empty()) {
         const std::string_view item = list.substr(0, list.find(','));

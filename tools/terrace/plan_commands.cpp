@@ -7,7 +7,7 @@
 #include "tools/common/output_file.hpp"
 #include "tools/terrace/command_list.hpp"
 
-// What the commands about plans are told.
+// Options of the commands about plans.
 
 namespace terrace::detail {
 

@@ -51,13 +51,13 @@ void add_claims(const plan_data& plan, collective what, int root, std::optional<
             continue;
         }
         for (const int message : {0, 1, ranks - 1, ranks, 2 * ranks + 3}) add(message);
-        // The smallest and the largest message that the rule is for; the size it was made for, where it has no bound.
+        // The smallest and the largest message of the rule; without a bound, the size for which it was made.
         if (r > 0) add(rules[r - 1].up_to / element / blocks + 1);
         add(rules[r].at / element / blocks);
     }
 }
 
-// Returns about how many instructions a rank of a group has: its first position. Beyond a thousand, those of a ring.
+// Returns about the number of instructions of a rank of a group: of its first position; above 1024 ranks, of a ring.
 std::int64_t instructions_of(const algorithm& a, algorithm::generator emit, int size) {
     if (emit == nullptr) return 0;
     if (size > 1024) return 2 * a.startups(size);
@@ -88,7 +88,7 @@ std::int64_t work_of(const plan_data& plan, const claim& c) {
     const std::vector<stage>& stages = rule_of(plan, c).stages;
     const tree shape = stage_tree(plan.machine, stages);
     const routes ways = routes_of(plan.machine, stages);
-    std::int64_t work = 8 * ranks;                     // what a rank costs by itself
+    std::int64_t work = 8 * ranks;                     // fixed cost of each rank
     if (row_of(c.what).blocks) work += ranks * ranks;  // blocks are copied one by one
     if (row_of(c.what).exchange) return work + 2 * ranks * ranks * static_cast<std::int64_t>(stages.size());
     std::int64_t holders = ranks;

@@ -33,14 +33,14 @@ json parsed(const std::filesystem::path& file, const std::string& text) {
     }
 }
 
-// Inside <script> no "</" may stand: JSON may write the stroke with a backslash before it.
+// Escapes text for <script>, which must not contain "</": JSON allows a backslash before the stroke.
 std::string inside_script(std::string text) {
     for (std::size_t i = text.find("</"); i != text.npos; i = text.find("</", i + 3)) text.insert(i + 1, "\\");
     for (std::size_t i = text.find("<!"); i != text.npos; i = text.find("<!", i)) text.replace(i, 1, "\\u003c");
     return text;
 }
 
-// One page of HTML with all that it needs inside: styles, scripts and data. It loads nothing.
+// Returns one HTML page with its styles, scripts and data inside. The page loads nothing.
 std::string page_of_parts(const json& parts) {
     std::string title;
     for (const auto& part : parts) title += (title.empty() ? "" : ", ") + part.value("name", std::string());
@@ -54,8 +54,7 @@ std::string page_of_parts(const json& parts) {
         version(), in_markup(title), report_css, report_html, inside_script(parts.dump()), report_js);
 }
 
-// Returns what the statistics in a directory say of who is late, as facts and tables for results_part.
-// @throws input_error
+// Returns the statistics in a directory about late ranks, as facts and tables for results_part. @throws input_error
 json lateness_json(const std::filesystem::path& directory) {
     const std::vector<rank_statistics> files = read_statistics(directory);
     const lateness found = lateness_of(files);
@@ -69,7 +68,7 @@ json lateness_json(const std::filesystem::path& directory) {
     };
     for (const auto& [rank, r] : found.ranks) add(ranks, {{"rank", rank}, {"host", r.host}}, r);
     for (const auto& [host, h] : found.hosts) add(hosts, {{"host", host}}, h);
-    constexpr std::size_t most_ranks = 20;  // in the table
+    constexpr std::size_t most_ranks = 20;  // limit for the table
     const auto worst_first = [](json& rows) {
         std::stable_sort(rows.begin(), rows.end(),
                          [](const json& a, const json& b) { return a["steady_seconds"] > b["steady_seconds"]; });
@@ -104,7 +103,7 @@ json lateness_json(const std::filesystem::path& directory) {
 int report_command::run() const {
     constexpr std::size_t most_results = std::size_t{64} << 20;  // [bytes] of one file
     std::vector<plan_data> plans;
-    std::vector<std::optional<json>> results;  // by file; of a plan nothing
+    std::vector<std::optional<json>> results;  // by file; nothing for a plan
     for (const std::filesystem::path& file : files) {
         if (std::filesystem::is_directory(file)) {
             results.push_back(lateness_json(file));

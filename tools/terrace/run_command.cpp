@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// As a shell finds a program; empty if it does not.
+// Finds a program as a shell does; returns an empty path if there is none.
 fs::path found_on_path(const std::string& name) {
     std::error_code none;
     if (name.find('/') != name.npos) return fs::exists(name, none) ? fs::path(name) : fs::path();
@@ -38,7 +38,7 @@ fs::path found_on_path(const std::string& name) {
     return {};
 }
 
-// By the libraries that a program's file names; empty: none or several.
+// Returns the MPI whose libraries a program's file contains; empty if there are none or several.
 std::string mpi_named_in(std::string_view file) {
     std::string found;
     for (const known_mpi& mpi : known_mpis) {
@@ -75,7 +75,7 @@ fs::path library_of(const known_mpi& mpi) {
                                   find_module(installed).string()));
 }
 
-// What ranks are told: what this process was told, and what the command says.
+// Returns the variables of the ranks: those of this process, and those from the command's options.
 std::map<std::string, std::string> variables_of(const run_command& c, const fs::path& library) {
     std::map<std::string, std::string> all;
     const std::vector<std::string> environment = process_environment();
@@ -108,7 +108,7 @@ std::vector<std::string> words_of(const run_command& c) {
     return words;
 }
 
-// A line that a POSIX shell reads as these words.
+// Returns a line that a POSIX shell reads as these words.
 std::string shell_line(std::span<const std::string> words) {
     constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
     std::string line;
@@ -134,7 +134,7 @@ int run_command::run() const {
         say("{}\n", line);
         return 0;
     }
-    complain("{}\n", line);  // apart from what the program prints
+    complain("{}\n", line);  // standard output is for the program
     std::vector<char*> arguments;
     for (std::string& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);

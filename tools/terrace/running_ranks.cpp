@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 using environment = std::vector<std::string>;  // "NAME=value"
 
-// A process's variables when it started; none if they cannot be read.
+// Returns a process's variables at its start; none if they cannot be read.
 environment environment_of(const fs::path& process) {
     std::ifstream in(process / "environ", std::ios::binary);
     const std::string text{std::istreambuf_iterator<char>(in), {}};
@@ -28,7 +28,7 @@ environment environment_of(const fs::path& process) {
     return {entries.begin(), entries.end()};
 }
 
-// One interface by its name; several, a subnet and none leave the choice to MPI.
+// Returns the name of the only interface; empty for several, for a subnet and for none, since MPI then chooses.
 std::string one_nic(const environment& all) {
     for (const char* name : {"OMPI_MCA_btl_tcp_if_include", "UCX_NET_DEVICES"}) {
         const std::string_view nic = value_in(all, name);
@@ -37,7 +37,7 @@ std::string one_nic(const environment& all) {
     return "";
 }
 
-// What a launcher tells each rank: its number in the job and on its node, the job's ranks, and which job it is.
+// Variables that a launcher sets for each rank: its number in the job and on its node, the job's ranks, and the job.
 struct rank_variables {
     const char *rank, *local_rank, *size, *job;
     bool of_mpi;
@@ -47,8 +47,8 @@ constexpr rank_variables told_by_launchers[]{
     {"SLURM_PROCID", "SLURM_LOCALID", "SLURM_STEP_NUM_TASKS", "SLURM_JOB_ID", false},
     {"RANK", "LOCAL_RANK", "WORLD_SIZE", "TORCHELASTIC_RUN_ID", false}};
 
-// By the first launcher that started this as one of so many ranks: a batch script of Slurm may start mpirun. Without
-// MPI, a rank that names no NIC may have found its own: Terrace over UCX does.
+// Returns the rank according to the first launcher with this number of ranks: a batch script of Slurm may start mpirun.
+// Without MPI, a rank without a set NIC is ignored, since Terrace over UCX chooses the NIC itself.
 std::optional<running_rank> rank_of(const environment& all, int size_of_job) {
     for (const rank_variables& by : told_by_launchers) {
         const auto number = [&](const char* name) { return as_number<int>(value_in(all, name)); };
@@ -61,13 +61,13 @@ std::optional<running_rank> rank_of(const environment& all, int size_of_job) {
     return {};
 }
 
-// Containers and emulated nodes have networks of their own.
+// Returns true if the process has the network of this host: containers and emulated nodes have their own.
 bool shares_network(const fs::path& process, const fs::path& here) {
     std::error_code none;
     return fs::read_symlink(process / "ns/net", none) == fs::read_symlink(here / "self/ns/net", none);
 }
 
-// -1 if the plan has no such rank.
+// Returns the NIC of a rank in the plan; -1 if the plan has no such rank.
 int nic_in_plan(const hierarchy& machine, const std::vector<int>& by_local_rank, const running_rank& r) {
     if (by_local_rank.empty()) return r.rank < machine.ranks() ? machine.nics.rail_of(machine.nics.of(r.rank)) : -1;
     return r.local_rank < static_cast<int>(by_local_rank.size()) ? by_local_rank[at(r.local_rank)] : -1;
@@ -84,7 +84,7 @@ std::vector<running_rank> running_ranks(int size_of_job, const fs::path& process
         const environment all = environment_of(entry.path());
         const std::optional<running_rank> r = rank_of(all, size_of_job);
         if (!r) continue;
-        // A script that a rank began as, and programs that it starts, have less to say than the rank.
+        // Scripts that started a rank, and programs that it starts, may lack the NIC, which then comes from the rank.
         running_rank& kept = found.try_emplace({r->job, r->rank}, *r).first->second;
         if (kept.nic.empty()) kept = *r;
     }

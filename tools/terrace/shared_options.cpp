@@ -17,7 +17,7 @@ namespace terrace::detail {
 
 namespace {
 
-// Cluster files and plans are both YAML, and early on say which. Read as a cluster file, a plan would only lack a key.
+// Refuses plans, which are YAML, too, with a mark near the beginning. Read as a cluster file, a plan would lack a key.
 std::string no_plan(const std::string& file) {
     std::string text = "\n";
     if (std::error_code ignored; std::filesystem::is_regular_file(file, ignored)) {

@@ -99,7 +99,7 @@ std::string bottleneck(const hierarchy& machine, const simulation& s) {
     return fmt::format("{}, busy {} of the time", link_rows(machine).text(worst.row), percent(link, s.time));
 }
 
-// For programs: what is printed for people, in bytes and seconds.
+// Returns the output of print_text for programs, in bytes and seconds.
 std::string json_text(const plan_data& plan, const simulate_command& a, const rule& how, const simulation& s,
                       const prediction& p) {
     const link_load& worst = busiest_link(s);
@@ -138,7 +138,7 @@ void print_text(const plan_data& plan, const simulate_command& a, const rule& ho
 // Returns advice: the largest power of two below `bytes` that can be simulated, if there is one.
 std::string fitting_size(const plan_data& plan, collective what, std::int64_t bytes, simulation_options o) {
     constexpr std::int64_t smallest = 64;
-    o.until = -1;  // programs are made, and nothing runs
+    o.until = -1;  // programs are made, but do not run
     o.progress = {};
     for (auto size = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(bytes - 1))); size >= smallest;
          size /= 2)
@@ -158,7 +158,7 @@ int simulate_command::run() const {
     const hierarchy& machine = plan.machine;
     const collective what = call.what();
     const std::int64_t bytes = call.size();
-    if (!origin.empty()) plan.rules[what] = rules_for(machine, origin, what);  // a baseline as terrace-bench runs it
+    if (!origin.empty()) plan.rules[what] = rules_for(machine, origin, what);  // as terrace-bench runs the baseline
     const rule& how = plan.choose(what, bytes);
     simulation_options how_simulated{.slot_bytes = slot_bytes(plan), .reproducible = reproducible};
     simulation s;

@@ -60,8 +60,8 @@ std::string chrome_trace(const hierarchy& machine, const rule& how, const simula
         }
     }
     for (int r = 0; r < ranks; ++r) process(r + 1, fmt::format("rank {}", r));
-    // Stages of one lane overlap, as segments pass from one to the next: each has a track of its own.
-    int routes = 1;  // in how many orders parts of a vector go through the stages side by side
+    // Stages of one lane overlap, as segments pass from one to the next, so each stage has its own track.
+    int routes = 1;  // number of orders in which parts of a vector pass the stages side by side
     for (const stage_span& span : s.spans) routes = std::max(routes, span.route);
     const int stages = static_cast<int>(how.stages.size());
     const auto track_of = [&](const stage_span& span) {
@@ -86,7 +86,7 @@ std::string chrome_trace(const hierarchy& machine, const rule& how, const simula
                           {"dur", (span.end - span.begin) * 1e6},
                           {"args", {{"chunk", span.chunk}, {"stage", span.stage}, {"lane", span.lane}}}});
     }
-    // Keys in this order: who made the file stands at its beginning.
+    // The keys are in this order so that the file begins with "made_by".
     return fmt::format("{{\"made_by\": \"terrace {}\", \"displayTimeUnit\": \"ms\", \"traceEvents\": {}}}\n", version(),
                        events.dump());
 }

@@ -7,13 +7,13 @@
 
 namespace terrace::detail {
 
-/// Returns of each row of link_rows the link that carries most; null where there is none.
+/// Returns the busiest link of each row of link_rows; null if a row has no links.
 std::vector<const link_load*> busiest_links(const hierarchy& machine, const simulation& s);
 
-/// The first ranks whose spans a trace holds: all, if they are not too many to look at.
+/// Returns the number of ranks in a trace, from rank 0: all ranks unless there are too many to look at.
 int traced_ranks(const simulation& s);
 
-/// What the first `ranks` ranks do, lane by lane, and how busy the busiest link of each level is, in Chrome's format.
+/// Returns a trace in Chrome's format: the first `ranks` ranks by lane, and the load of each level's busiest link.
 std::string chrome_trace(const hierarchy& machine, const rule& how, const simulation& s, int ranks);
 
 }  // namespace terrace::detail

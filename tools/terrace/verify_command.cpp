@@ -63,7 +63,7 @@ int verify_command::run() const {
 }
 
 int verify_command::prove_rules(const plan_data& plan) const {
-    // Instructions that are proved whole where nothing else is asked for: well under a minute.
+    // Limit for proofs of whole programs without --whole [instructions]: well under a minute.
     constexpr std::int64_t whole_budget = 4'000'000;
     const std::vector<claim> claims = claims_of(plan, count);
     progress line;

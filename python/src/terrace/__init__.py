@@ -1,6 +1,6 @@
 """Terrace: collectives by a plan, for clusters whose network is not flat.
 
-A communicator comes from the environment (UCX, without MPI), from a store, from mpi4py, or from this process alone:
+A communicator is made from the environment (UCX, without MPI), a store, mpi4py, or threads of this process:
 
 >>> import array, terrace
 >>> plan = terrace.plan("package:2 core:2")

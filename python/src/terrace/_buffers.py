@@ -1,4 +1,4 @@
-"""Buffers of others as addresses: __array_interface__, its form for GPUs, DLPack, and Python's buffer protocol."""
+"""Buffers of other packages: __array_interface__, the same for CUDA, DLPack, and Python's buffer protocol."""
 from __future__ import annotations
 
 import ctypes
@@ -12,13 +12,13 @@ from terrace._library import lib
 from terrace.reductions import ELEMENT_TYPES, number_of
 
 
-#: What calls accept: a numpy array, a tensor, an array.array, a bytearray, a memoryview, a Window ...
+#: Buffers that calls accept: a numpy array, a tensor, an array.array, a bytearray, a memoryview, a Window ...
 AnyBuffer = Any
 
 
 @dataclass(frozen=True)
 class Buffer:
-    """Elements at an address, perhaps of a GPU. `owner` keeps the memory alive."""
+    """Elements at an address, which may be on a GPU. `owner` keeps the memory alive."""
 
     address: int
     count: int
@@ -78,7 +78,7 @@ _capsule_pointer.restype, _capsule_pointer.argtypes = ctypes.c_void_p, [ctypes.p
 
 
 def _from_dlpack(buffer: Any) -> tuple[int, int, str | None, int, object, bool]:
-    capsule = buffer.__dlpack__()  # frees the tensor with itself, as nobody renames it
+    capsule = buffer.__dlpack__()  # frees the tensor when it is deleted, since its name is unchanged
     tensor = ctypes.cast(_capsule_pointer(capsule, b"dltensor"), ctypes.POINTER(_DLTensor)).contents
     _expect(tensor.lanes == 1, "has vectors for elements")
     _expect(tensor.device_type in _OF_THE_HOST + _OF_GPUS, "is neither the host's nor CUDA's")
@@ -90,7 +90,7 @@ def _from_dlpack(buffer: Any) -> tuple[int, int, str | None, int, object, bool]:
         tensor.device_type in _OF_GPUS
 
 
-# ---- the buffer protocol
+# ---- Python's buffer protocol
 
 class _PyBuffer(ctypes.Structure):
     _fields_ = [("buf", ctypes.c_void_p), ("obj", ctypes.py_object), ("len", ctypes.c_ssize_t),
@@ -126,11 +126,11 @@ def _from_buffer_protocol(buffer: Any, writable: bool) -> tuple[int, int, str | 
     raw = _PyBuffer()
     _get_buffer(view, ctypes.byref(raw), 0)
     address = raw.buf or 0
-    _release_buffer(ctypes.byref(raw))  # `view` holds the memory
+    _release_buffer(ctypes.byref(raw))  # `view` still holds the memory
     return address, view.nbytes // view.itemsize, _type_of_format(view.format, view.itemsize), view.itemsize, view
 
 
-# ---- any of them
+# ---- all kinds of buffers
 
 _NOT_HERE = "is on a GPU: collectives accept it, once the communicator has a device by use_device()"
 
@@ -141,9 +141,9 @@ def _expect(right: bool, otherwise: str) -> None:
 
 
 def buffer_of(buffer: AnyBuffer, type: str | None = None, writable: bool = False, *, on_gpu: bool = False) -> Buffer:
-    """The elements of a buffer, which may be on a GPU only where that is said.
+    """Returns the elements of a buffer, which may be on a GPU only with `on_gpu`.
 
-    `type` names the element type where the buffer cannot say it (bfloat16 of numpy); sizes must agree.
+    `type` gives the element type if the buffer cannot express it (bfloat16 in numpy); sizes must agree.
 
     >>> import array
     >>> found = buffer_of(array.array("d", [1, 2, 3]))

@@ -1,4 +1,4 @@
-"""The collectives of a communicator: docs/collectives says what each does."""
+"""The collectives of a communicator, described in docs/collectives."""
 from __future__ import annotations
 
 from ctypes import byref, c_int64, c_void_p
@@ -36,12 +36,12 @@ def _expect(name: str, count: int, wanted: int) -> None:
 
 
 class Collectives(Handle):
-    """What a communicator has of them."""
+    """The collectives of a communicator."""
 
     rank: int
     size: int
 
-    has_device = False  #: whether buffers may be on a GPU
+    has_device = False  #: True if buffers may be on a GPU
 
     def _buffer(self, buffer: AnyBuffer, type: str | None = None, writable: bool = False) -> Buffer:
         return buffer_of(buffer, type, writable, on_gpu=self.has_device)
@@ -74,7 +74,7 @@ class Collectives(Handle):
 
     def allreduce_async(self, send: AnyBuffer, recv: AnyBuffer = None, op: AnyReduction = "sum", *,
                         type: str | None = None) -> Request:
-        """Starts the same."""
+        """Starts the same call."""
         return self._start(*self._allreduce(send, recv, op, type))
 
     def _reduce_scatter(self, send: AnyBuffer, recv: AnyBuffer, op: AnyReduction, counts: Sequence[int] | None,
@@ -85,7 +85,7 @@ class Collectives(Handle):
 
     def _block_count(self, function: Any, whole: Buffer, own: Buffer, counts: Sequence[int] | None,
                      names: tuple[str, str]) -> tuple[Any, Any]:
-        """The form for equal blocks with their count, or the one for blocks by rank."""
+        """Returns the function and its count: for equal blocks, or for blocks with counts by rank."""
         if counts is None:
             _expect(names[1], own.count, _blocks(whole, self.size, names[0]))
             return function, own.count
@@ -100,7 +100,7 @@ class Collectives(Handle):
 
     def reduce_scatter_async(self, send: AnyBuffer, recv: AnyBuffer, op: AnyReduction = "sum", *,
                              counts: Sequence[int] | None = None, type: str | None = None) -> Request:
-        """Starts the same."""
+        """Starts the same call."""
         return self._start(*self._reduce_scatter(send, recv, op, counts, type))
 
     def _reduce(self, send: AnyBuffer, recv: AnyBuffer, root: int, op: AnyReduction,
@@ -114,17 +114,17 @@ class Collectives(Handle):
 
     def reduce(self, send: AnyBuffer, recv: AnyBuffer = None, root: int = 0, op: AnyReduction = "sum", *,
                type: str | None = None) -> None:
-        """Sets recv on rank `root` to the reduction of send; elsewhere recv is not used."""
+        """Sets recv on rank `root` to the reduction of send. Other ranks do not use recv."""
         self._run(*self._reduce(send, recv, root, op, type)[1:])
 
     def reduce_async(self, send: AnyBuffer, recv: AnyBuffer = None, root: int = 0, op: AnyReduction = "sum", *,
                      type: str | None = None) -> Request:
-        """Starts the same."""
+        """Starts the same call."""
         return self._start(*self._reduce(send, recv, root, op, type))
 
     def allreduce_keeping_errors(self, send: AnyBuffer, recv: AnyBuffer, rounding_errors: AnyBuffer, *,
                                  type: str | None = None) -> Request:
-        """Starts a sum, and adds to `rounding_errors` what this rank rounds away on the wire."""
+        """Starts an allreduce of a sum, and adds to `rounding_errors` this rank's rounding errors on the wire."""
         by, to = self._buffer(send, type), self._buffer(recv, type, writable=True)
         lost = self._buffer(rounding_errors, type, writable=True)
         _expect("recv", to.count, by.count)
@@ -132,7 +132,7 @@ class Collectives(Handle):
         return self._start((by, to, lost), lib.allreduce_keeping_errors, by.address, to.address, by.count,
                            same_type(by, to, lost), lost.address)
 
-    # ---- what only moves
+    # ---- collectives without reductions
 
     def _broadcast(self, data: AnyBuffer, root: int, type: str | None) -> tuple[Any, ...]:
         to = self._buffer(data, type, writable=self.rank != root)
@@ -143,7 +143,7 @@ class Collectives(Handle):
         self._run(*self._broadcast(data, root, type)[1:])
 
     def broadcast_async(self, data: AnyBuffer, root: int = 0, *, type: str | None = None) -> Request:
-        """Starts the same."""
+        """Starts the same call."""
         return self._start(*self._broadcast(data, root, type))
 
     def _allgather(self, send: AnyBuffer, recv: AnyBuffer, counts: Sequence[int] | None,
@@ -159,7 +159,7 @@ class Collectives(Handle):
 
     def allgather_async(self, send: AnyBuffer, recv: AnyBuffer, *, counts: Sequence[int] | None = None,
                         type: str | None = None) -> Request:
-        """Starts the same."""
+        """Starts the same call."""
         return self._start(*self._allgather(send, recv, counts, type))
 
     def _alltoall(self, send: AnyBuffer, recv: AnyBuffer, type: str | None) -> tuple[Any, ...]:
@@ -169,16 +169,16 @@ class Collectives(Handle):
         return (by, to), lib.alltoall, by.address, to.address, count, same_type(by, to)
 
     def alltoall(self, send: AnyBuffer, recv: AnyBuffer, *, type: str | None = None) -> None:
-        """Sends block r of send to rank r. Not in place."""
+        """Sends block r of send to rank r. Does not work in place."""
         self._run(*self._alltoall(send, recv, type)[1:])
 
     def alltoall_async(self, send: AnyBuffer, recv: AnyBuffer, *, type: str | None = None) -> Request:
-        """Starts the same."""
+        """Starts the same call."""
         return self._start(*self._alltoall(send, recv, type))
 
     def _rooted(self, function: Any, own: Buffer, whole: AnyBuffer, is_send: bool, root: int,
                 counts: Sequence[int] | None, type: str | None) -> tuple[Any, ...]:
-        """gather and scatter: the root alone has the buffer of all blocks."""
+        """Returns the parts of a gather or scatter call. Only the root has the buffer of all blocks."""
         names = ("send", "recv") if is_send else ("recv", "send")
         if self.rank == root:
             at = self._buffer(whole, type, writable=not is_send)
@@ -199,27 +199,27 @@ class Collectives(Handle):
 
     def gather_async(self, send: AnyBuffer, recv: AnyBuffer = None, root: int = 0, *,
                      counts: Sequence[int] | None = None, type: str | None = None) -> Request:
-        """Starts the same."""
+        """Starts the same call."""
         return self._start(*self._rooted(lib.gather, self._buffer(send, type), recv, False, root, counts, type))
 
     def scatter(self, send: AnyBuffer, recv: AnyBuffer, root: int = 0, *, counts: Sequence[int] | None = None,
                 type: str | None = None) -> None:
-        """Sets recv to this rank's block of send of rank `root`; elsewhere send is not used."""
+        """Sets recv to this rank's block of send on rank `root`. Other ranks do not use send."""
         own = self._buffer(recv, type, writable=True)
         self._run(*self._rooted(lib.scatter, own, send, True, root, counts, type)[1:])
 
     def scatter_async(self, send: AnyBuffer, recv: AnyBuffer, root: int = 0, *, counts: Sequence[int] | None = None,
                       type: str | None = None) -> Request:
-        """Starts the same."""
+        """Starts the same call."""
         own = self._buffer(recv, type, writable=True)
         return self._start(*self._rooted(lib.scatter, own, send, True, root, counts, type))
 
-    # ---- blocks of lengths that each rank knows of its own alone
+    # ---- blocks of any lengths: each rank knows only the lengths of the blocks that it sends
 
     def alltoallv(self, send: AnyBuffer, send_counts: Sequence[int], recv: AnyBuffer, most: int, *,
                   type: str | None = None) -> list[int]:
-        """Sends send_counts[r] elements to rank r; no block of any rank is longer than `most`. Returns the counts that
-        came, by rank; their blocks are side by side in recv."""
+        """Sends send_counts[r] elements to rank r; no block of any rank is longer than `most`. Returns the counts
+        received, by rank; their blocks are side by side in recv."""
         by, to = self._buffer(send, type), self._buffer(recv, type, writable=True)
         _expect("send", by.count, sum(send_counts))
         came = _counts([0] * self.size, self.size)
@@ -228,7 +228,7 @@ class Collectives(Handle):
         return list(came)
 
     def gatherv(self, send: AnyBuffer, recv: AnyBuffer = None, root: int = 0, *, type: str | None = None) -> list[int]:
-        """Gathers blocks of any lengths. Returns the counts by rank on the root, and nothing elsewhere."""
+        """Gathers blocks of any lengths. Returns the counts by rank on the root, and an empty list on other ranks."""
         by = self._buffer(send, type)
         if self.rank != root:
             lib.gatherv(self._open(), by.address, by.count, None, 0, None, same_type(by), root)
@@ -239,7 +239,7 @@ class Collectives(Handle):
 
     def scatterv(self, send: AnyBuffer, send_counts: Sequence[int] | None, recv: AnyBuffer, root: int = 0, *,
                  type: str | None = None) -> int:
-        """Scatters blocks of any lengths, which the root alone knows. Returns the count of this rank's block."""
+        """Scatters blocks of any lengths, which only the root knows. Returns the count of this rank's block."""
         to, count = self._buffer(recv, type, writable=True), c_int64()
         by, lengths = to, None
         if self.rank == root:

@@ -1,15 +1,15 @@
-"""The exceptions of the C++ interface, with its names: docs/reference/errors.md says when each is raised."""
+"""The exceptions of the C++ interface, with the same names. docs/reference/errors.md describes when they are raised."""
 from __future__ import annotations
 
 from typing import NamedTuple
 
 
 class error(RuntimeError):
-    """The base of all errors of Terrace. The text says what happened, where, and what to do."""
+    """The base of all errors of Terrace. The text describes the error, its place, and the fix."""
 
 
 class input_error(error):
-    """A file, or a value of an option, says something invalid."""
+    """A file or an option has an invalid value."""
 
     file: str = ""
     line: int = 0
@@ -21,7 +21,7 @@ class plan_error(error):
 
 
 class usage_error(error):
-    """A call is wrong in itself, or differs between ranks."""
+    """A call is invalid, or differs between ranks."""
 
 
 class timeout_error(error):
@@ -37,7 +37,7 @@ class transport_error(error):
 
 
 class FailedRank(NamedTuple):
-    """A rank that has failed: its number in the communicator of the call, its host, and by what it was noticed."""
+    """A rank that has failed: its number in the communicator of the call, its host, and the evidence of the failure."""
 
     rank: int
     host: str
@@ -45,10 +45,10 @@ class FailedRank(NamedTuple):
 
 
 class rank_failed_error(error):
-    """Ranks have died, are stopped or cut off. The communicator is broken; shrink() goes on without them."""
+    """Ranks have died, are stopped or unreachable. The communicator is broken; shrink() continues without them."""
 
     failed: tuple[FailedRank, ...] = ()
 
 
 class partitioned_error(error):
-    """Raised by shrink(): another part of the job may go on, this one must not."""
+    """Raised by shrink(): another part of the job may continue, but this part must not."""

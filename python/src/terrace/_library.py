@@ -1,4 +1,4 @@
-"""libterrace, by ctypes: loading, the functions of terrace.h, statuses as exceptions."""
+"""libterrace, through ctypes: loading, the functions of terrace.h, and statuses as exceptions."""
 from __future__ import annotations
 
 import ctypes
@@ -71,7 +71,7 @@ _OUT = POINTER(c_void_p)  # of a handle
 _TYPE, _ROOT, _COUNT, _COUNTS = c_int, c_int, c_int64, POINTER(c_int64)
 _REQUEST = POINTER(c_void_p)
 
-# What returns a status. A handle comes first, but where something is made.
+# Functions that return a status. The first argument is a handle, except in functions that make one.
 _CALLS: dict[str, list[Any]] = {
     "options_create": [_OUT],
     "options_from_environment": [_OUT],
@@ -134,7 +134,7 @@ _CALLS: dict[str, list[Any]] = {
     "gradients_statistics": [c_void_p, POINTER(CGradientTimes)],
     "gradients_bucket_of": [c_void_p, c_int, POINTER(c_int)],
 }
-# What cannot fail.
+# Functions that cannot fail.
 _VALUES: dict[str, tuple[Any, list[Any]]] = {
     "last_error": (c_char_p, []),
     "last_error_source": (ErrorSource, []),
@@ -160,7 +160,7 @@ _VALUES: dict[str, tuple[Any, list[Any]]] = {
 
 
 def _load() -> ctypes.CDLL:
-    """The library beside this file, the one that LIBTERRACE names, or the system's."""
+    """Loads the file in LIBTERRACE, the library in this package, or the system's, in this order."""
     named = os.environ.get("LIBTERRACE")
     inside = sorted(HERE.glob("libterrace.so*"))
     found = named or (str(inside[0]) if inside else ctypes.util.find_library("terrace"))
@@ -178,7 +178,7 @@ def _text(value: bytes | None) -> str:
 
 
 def failure(status: int) -> Exception:
-    """The exception for what the last call on this thread returned."""
+    """Returns the exception for the status that the last call on this thread returned."""
     text, source = _text(lib.last_error()), lib.last_error_source()
     name = _text(lib.status_name(status)).removeprefix("terrace_")
     if name == "no_memory":
@@ -203,7 +203,7 @@ def _raise_failure(status: Any, function: Any, arguments: Any) -> Any:
 
 
 class _Functions:
-    """lib.allreduce is terrace_allreduce. What returns a status raises."""
+    """lib.allreduce is terrace_allreduce. Functions that return a status raise exceptions."""
 
     def __init__(self) -> None:
         library = _load()
@@ -224,12 +224,12 @@ lib = _Functions()
 
 
 def version() -> str:
-    """The version of the library."""
+    """Returns the version of the library."""
     return _text(lib.version())
 
 
 class Handle:
-    """Something of the library's, destroyed with this object unless it is borrowed."""
+    """An object of the library, destroyed with this Python object unless it is borrowed."""
 
     _kind = ""
 
@@ -247,13 +247,13 @@ class Handle:
 
 
 def value_of(kind: Any, function: Any, *arguments: Any) -> Any:
-    """Calls what hands out a value of a C type as its last argument."""
+    """Calls a function whose last argument is an output of a C type. Returns this output."""
     out = kind()
     function(*arguments, ctypes.byref(out))
     return out.value
 
 
 def made_by(function: Any, *arguments: Any) -> int | None:
-    """Calls what hands out a handle as its last argument."""
+    """Calls a function whose last argument is an output handle. Returns the handle."""
     made: int | None = value_of(c_void_p, function, *arguments)
     return made

@@ -1,4 +1,4 @@
-"""Planning, by the program `terrace` that comes with the library: the same texts and messages."""
+"""Planning with the program `terrace` that comes with the library: the same texts and messages."""
 from __future__ import annotations
 
 import contextlib
@@ -17,7 +17,7 @@ from terrace.settings import AnyPlan, Plan
 
 
 def program() -> str:
-    """Beside the library in the wheel, in the build or the prefix of LIBTERRACE, or where the shell finds it."""
+    """Returns the program in the wheel, in the build or prefix of LIBTERRACE, or on PATH, in this order."""
     places = [HERE / "terrace"]
     if named := os.environ.get("LIBTERRACE"):
         library = pathlib.Path(named).resolve()
@@ -43,7 +43,7 @@ def _run(*arguments: str) -> str:
 
 @contextlib.contextmanager
 def file_of(text: str) -> Iterator[str]:
-    """The path of a file of this text. No directory has it, so that nothing is left if the process is killed."""
+    """Yields the path of a file with this text. The file is in no directory, so nothing is left after a kill."""
     with os.fdopen(os.memfd_create("terrace"), "w", encoding="utf-8") as file:
         file.write(text)
         file.flush()
@@ -51,7 +51,7 @@ def file_of(text: str) -> Iterator[str]:
 
 
 def _flags(values: dict[str, object]) -> list[str]:
-    """hosts="a,b" is --hosts a,b; slurm_job=True is --slurm-job."""
+    """Returns options as words: hosts="a,b" is --hosts a,b; slurm_job=True is --slurm-job."""
     made: list[str] = []
     for name, value in values.items():
         if value is not None and value is not False:
@@ -62,7 +62,7 @@ def _flags(values: dict[str, object]) -> list[str]:
 def plan(source: str | os.PathLike[str], *, output: str | os.PathLike[str] | None = None, **options: object) -> Plan:
     """Plans for a machine: a file of any format that `terrace plan` reads, or hwloc's notation.
 
-    Options are those of `terrace plan`. The plan is written to `output` if that is given.
+    Options are those of `terrace plan`. The plan is written to `output` if given.
 
     >>> plan("package:2 core:4").ranks
     8
@@ -85,13 +85,13 @@ def about(command: str, plan: AnyPlan, values: dict[str, object]) -> str:
 
 
 def explain(plan: AnyPlan, *, bytes: str | int = "64MiB", collective: str = "allreduce", **options: object) -> str:
-    """Says why a plan does what it does, for one call: what `terrace explain` prints."""
+    """Explains a plan for one call: the output of `terrace explain`."""
     return about("explain", plan, {"bytes": bytes, "collective": collective, **options})
 
 
 def simulate(plan: AnyPlan, *, bytes: str | int = "64MiB", collective: str = "allreduce",
              **options: object) -> dict[str, Any]:
-    """Simulates a call of all ranks over the machine's links: what `terrace simulate --json` prints.
+    """Simulates a call of all ranks over the machine's links: the output of `terrace simulate --json`.
 
     >>> simulate(plan("package:2 core:4"), bytes="1MiB")["ranks"]
     8
@@ -102,5 +102,5 @@ def simulate(plan: AnyPlan, *, bytes: str | int = "64MiB", collective: str = "al
 
 
 def main() -> NoReturn:
-    """The command `terrace` of the wheel."""
+    """Runs the command `terrace` of the wheel."""
     os.execv(program(), ["terrace", *sys.argv[1:]])

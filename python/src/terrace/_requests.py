@@ -1,4 +1,4 @@
-"""Calls that have been started."""
+"""Requests: calls that have been started."""
 from __future__ import annotations
 
 import itertools
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Received:
-    """What a receive got."""
+    """The result of a receive."""
 
     source: int
     count: int
 
 
-# What is to be called when requests are complete, by the number that the library passes back.
+# Callbacks for complete requests, by the number that the library passes back.
 _numbers = itertools.count(1)
 _waiting: dict[int, tuple[object, Callable[[Exception | None], None]]] = {}
 
@@ -34,7 +34,7 @@ _CALL_BACK = DONE(_call_back)
 
 
 class Request(Handle):
-    """A call that has been started. Its buffers are kept alive and belong to it until it is complete."""
+    """A call that has been started. It keeps its buffers alive, and uses them until it is complete."""
 
     _kind = "request"
 
@@ -43,7 +43,7 @@ class Request(Handle):
         self._comm, self._buffers, self.on_gpu = comm, buffers, on_gpu
 
     def test(self) -> bool:
-        """Whether the call is complete. Raises the call's error, once."""
+        """Returns True if the call is complete. Raises the call's error, once."""
         return bool(value_of(c_int, lib.test, self._address))
 
     def wait(self) -> None:
@@ -51,8 +51,8 @@ class Request(Handle):
         lib.wait(self._address)
 
     def then(self, done: Callable[[Exception | None], None]) -> None:
-        """Calls done(error) once when the call is complete; error is None if all is well. By whichever thread moves the
-        call along, perhaps inside this function: docs/guides/threads.md. It should not wait."""
+        """Calls done(error) once, when the call is complete; error is None on success. The thread that completes the
+        call runs it, perhaps inside this function: docs/guides/threads.md. `done` should not wait."""
         number = next(_numbers)
         _waiting[number] = self, done
         try:
@@ -62,7 +62,7 @@ class Request(Handle):
             raise
 
     def __del__(self) -> None:
-        super().__del__()  # waits; only then are buffers let go
+        super().__del__()  # waits; buffers are released after this
         self._buffers = None
 
 
@@ -75,5 +75,5 @@ class ReceiveRequest(Request):
 
     @property
     def received(self) -> Received:
-        """What it got, once it is complete."""
+        """The result, once the receive is complete."""
         return Received(self._got.source, self._got.count)

@@ -1,4 +1,4 @@
-"""Stores, where ranks without MPI find one another."""
+"""Stores, with which ranks without MPI find one another."""
 from __future__ import annotations
 
 import ctypes
@@ -10,13 +10,13 @@ from terrace._library import GET, PUT, REMOVE, CStore
 
 
 class Store(Protocol):
-    """Values by key, which all ranks of a job reach: where ranks without MPI find one another."""
+    """Values by key that all ranks of a job can reach, with which ranks without MPI find one another."""
 
     def put(self, key: str, value: bytes) -> None:
-        """Publishes a value; replaces that of the same key."""
+        """Publishes a value; replaces the value of the same key."""
 
     def get(self, key: str) -> bytes | None:
-        """The value of a key, None where there is none yet. Does not wait."""
+        """Returns the value of a key; None if there is none yet. Does not wait."""
 
     def remove(self, key: str) -> None:
         """Removes a value."""
@@ -29,7 +29,7 @@ class C10dStore:
         self._store = store
 
     def under(self, name: str) -> C10dStore:
-        """The same store, with names of its own."""
+        """Returns the same store with a separate name space."""
         from torch.distributed import PrefixStore
         return C10dStore(PrefixStore(name, self._store))
 
@@ -49,7 +49,7 @@ class C10dStore:
         return bytes(self._store.get(key)) if self._has(key) else None
 
     def wait(self, key: str) -> bytes:
-        """The value of a key, once it has one."""
+        """Waits until a key has a value, and returns it."""
         return bytes(self._store.get(key))
 
     def remove(self, key: str) -> None:
@@ -57,7 +57,7 @@ class C10dStore:
 
 
 def store_struct(store: Store, rank: int, size: int, raised: list[BaseException]) -> Any:
-    held: dict[str, bytes] = {}  # what `get` has handed out
+    held: dict[str, bytes] = {}  # the last value that `get` returned, kept alive
 
     def guarded(action: Callable[..., int]) -> Callable[..., int]:
         def run(user: object, key: bytes, *arguments: Any) -> int:

@@ -1,4 +1,4 @@
-"""Memory of the library's."""
+"""Memory allocated by the library."""
 from __future__ import annotations
 
 import ctypes
@@ -9,7 +9,7 @@ from terrace.reductions import ELEMENT_TYPES
 
 
 def view_of(address: int | None, count: int, element_type: str, owner: object) -> memoryview:
-    """Memory of the library's as bytes. They keep the owner alive."""
+    """Returns memory of the library as bytes, which keep the owner alive."""
     size = count * lib.size_of(ELEMENT_TYPES[element_type])
     memory: Any = (ctypes.c_ubyte * size).from_address(address) if address and size else (ctypes.c_ubyte * 0)()
     memory.owner = owner
@@ -17,7 +17,7 @@ def view_of(address: int | None, count: int, element_type: str, owner: object) -
 
 
 class Window(Handle):
-    """Memory that ranks of a node reach, zeroed: calls on it copy nothing inside a node. A buffer for calls, and for
+    """Memory shared by the ranks of a node, zeroed: calls on it copy nothing inside a node. A buffer for calls and for
     numpy.asarray()."""
 
     _kind = "window"

@@ -1,6 +1,6 @@
-"""Functions of Python that XLA calls inside of a compiled program: the structures of its foreign function interface.
+"""Python functions that XLA calls inside a compiled program: the structures of its foreign function interface.
 
-They are those of XLA's xla/ffi/api/c_api.h, version 0, as far as they are used here.
+They are a part of XLA's xla/ffi/api/c_api.h, version 0: the fields that are used here.
 """
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ctypes import CFUNCTYPE, POINTER, Structure, c_char_p, c_int, c_int64, c_si
 from typing import Any, Callable
 
 _HEAD: list[tuple[str, Any]] = [("size", c_size_t), ("extension", c_void_p)]
-_ASKS_FOR_VERSION = 1  # a type of extension
-_INTERNAL = 13  # a code of errors
+_ASKS_FOR_VERSION = 1  # type of an extension
+_INTERNAL = 13  # code of an error
 
 
 class _Version(Structure):
@@ -57,14 +57,14 @@ class _Frame(Structure):
                 ("stage", c_int), ("arguments", _Buffers), ("results", _Buffers), ("attributes", _Attributes)]
 
 
-#: Gets the addresses of arguments and of results.
+#: Function that gets the addresses of arguments and of results.
 Call = Callable[["list[int]", "list[int]"], None]
 _numbers = itertools.count()
 _calls: dict[int, Call] = {}
 
 
 def number_of_call(call: Call) -> int:
-    """The value for the one attribute of a custom call, which stands for `call` in this process."""
+    """Returns the value of a custom call's only attribute that identifies `call` in this process."""
     number = next(_numbers)
     _calls[number] = call
     return number
@@ -78,7 +78,7 @@ def _handle(given: Any) -> int | None:
     frame = given.contents
     if frame.extension and frame.extension.contents.type == _ASKS_FOR_VERSION:
         answer = frame.extension.contents.metadata.contents.version
-        # Version 0.1 passes no API; what is read here is the same since then.
+        # Version 0.1 passes no API. The fields that are read here are the same since then.
         answer.major, answer.minor = 0, frame.api.contents.version.minor if frame.api else 1
         return None
     try:

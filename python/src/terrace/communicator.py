@@ -15,20 +15,20 @@ from terrace._windows import Window
 from terrace.reductions import ELEMENT_TYPES, number_of
 from terrace.settings import AnyPlan, Options, plan_of
 
-#: Buffers are the host's.
+#: Buffers must be in host memory.
 NO_DEVICE = -2
 #: The GPU with the rank's number on its node.
 DEVICE_BY_RANK = -1
-#: The source of a receive that accepts messages of all ranks.
+#: The source of a receive that accepts messages from all ranks.
 ANY_SOURCE = -1
 
 
 class Communicator(Collectives):
-    """A set of ranks that run collectives by a plan. Made by create(), mpi.create(), loopback.run() and split().
+    """A set of ranks that run collectives by a plan, made by create(), mpi.create(), loopback.run() or split().
 
-    Buffers are arrays of numpy, tensors, and whatever has `__array_interface__`, DLPack or the buffer protocol; after
-    use_device() also what has `__cuda_array_interface__`. They must be contiguous. `_async` forms return a Request.
-    Used by one thread at a time. Leaving a `with` block closes it.
+    Buffers are numpy arrays, tensors, and other objects with `__array_interface__`, DLPack or the buffer protocol;
+    after use_device() also with `__cuda_array_interface__`. They must be contiguous. `_async` forms return a Request.
+    Only one thread at a time may use a communicator. The end of a `with` block closes it.
     """
 
     _kind = "communicator"
@@ -61,12 +61,12 @@ class Communicator(Collectives):
         self._run(lib.barrier)
 
     def barrier_async(self) -> Request:
-        """Starts the same."""
+        """Starts a barrier."""
         return self._start((), lib.barrier)
 
     @contextlib.contextmanager
     def group(self) -> Iterator[None]:
-        """A `with` block whose `_async` calls begin together at its end: docs/guides/groups.md."""
+        """A `with` block whose `_async` calls start together at its end: docs/guides/groups.md."""
         lib.group_start(self._open())
         try:
             yield
@@ -82,18 +82,18 @@ class Communicator(Collectives):
         self._run(*self._send(data, to, tag, type)[1:])
 
     def send_async(self, data: AnyBuffer, to: int, tag: int = 0, *, type: str | None = None) -> Request:
-        """Starts the same."""
+        """Starts the same send."""
         return self._start(*self._send(data, to, tag, type))
 
     def recv(self, data: AnyBuffer, source: int = ANY_SOURCE, tag: int = 0, *, type: str | None = None) -> Received:
-        """Receives a message of rank `source`, or of any, into data."""
+        """Receives a message from rank `source`, or from any rank, into data."""
         request = self.recv_async(data, source, tag, type=type)
         request.wait()
         return request.received
 
     def recv_async(self, data: AnyBuffer, source: int = ANY_SOURCE, tag: int = 0, *,
                    type: str | None = None) -> ReceiveRequest:
-        """Starts the same."""
+        """Starts the same receive."""
         to, got, out = buffer_of(data, type, writable=True), CReceived(-1, 0), c_void_p()
         lib.recv(self._open(), to.address, to.count, same_type(to), source, tag, byref(got), byref(out))
         return ReceiveRequest(out.value, self, to, got)
@@ -101,15 +101,15 @@ class Communicator(Collectives):
     # ---- GPUs
 
     def use_device(self, device: int = DEVICE_BY_RANK) -> None:
-        """Lets buffers be on this GPU of the rank as well, in parts made later too. Collective. If it fails the
-        communicator is as it was."""
+        """Allows buffers on this GPU of the rank, also in communicators made from this one later. Collective. On
+        failure the communicator is unchanged."""
         lib.use_device(self._open(), device)
         self.has_device = True
 
     @property
     def device_stream(self) -> int:
-        """The address of the stream (cudaStream_t) in which calls of buffers on the GPU are put, behind what is there.
-        What is put there later runs behind them."""
+        """The address of the stream (cudaStream_t) of calls on GPU buffers. Calls run after the work that is already in
+        the stream; work that is added later runs after them."""
         return made_by(lib.device_stream, self._open()) or 0
 
     # ---- windows and parts
@@ -120,17 +120,17 @@ class Communicator(Collectives):
         return Window(made_by(lib.allocate, self._open(), count, number), count, type)
 
     def split(self, color: int, key: int = 0) -> Communicator | None:
-        """Makes a communicator of the ranks with the same color, by ascending key. None where the color is negative.
+        """Makes a communicator of the ranks with the same color, ordered by key. Returns None if the color is negative.
         Collective."""
         address = made_by(lib.split, self._open(), color, key)
         return Communicator(address, self._keep, has_device=self.has_device) if address else None
 
     def split_by_node(self, key: int = 0) -> Communicator:
-        """Makes a communicator of the ranks on this rank's machine node. Collective."""
+        """Makes a communicator of the ranks on the same machine node. Collective."""
         return Communicator(made_by(lib.split_by_node, self._open(), key), self._keep, has_device=self.has_device)
 
     def shrink(self) -> Communicator:
-        """Makes a communicator of the ranks that have not failed, after rank_failed_error. Collective over them."""
+        """Makes a communicator of the ranks that have not failed, after rank_failed_error. Collective among these."""
         return Communicator(made_by(lib.shrink, self._open()), self._keep, has_device=self.has_device)
 
     def set_timeout(self, seconds: float) -> None:
@@ -138,20 +138,20 @@ class Communicator(Collectives):
         lib.set_timeout(self._open(), seconds)
 
     def abort(self) -> None:
-        """Ends all calls of this rank without waiting for other ranks; the communicator is broken then. Local, from any
-        thread."""
+        """Ends all calls of this rank without waiting for other ranks. The communicator is broken afterwards. Local;
+        any thread may call this."""
         lib.abort(self._open())
 
     def shape(self, bytes: int) -> str:
-        """The stages of an allreduce of so many bytes, the innermost first."""
+        """Returns the stages of an allreduce of `bytes` bytes, the innermost first."""
         return str((value_of(c_char_p, lib.shape, self._open(), bytes) or b"").decode())
 
     def statistics(self) -> dict[str, Any]:
-        """The calls of this rank so far, and how long it waited for which rank: docs/guides/slow-ranks.md."""
+        """Returns this rank's calls so far, and its waiting time for each rank: docs/guides/slow-ranks.md."""
         return cast("dict[str, Any]", json.loads(value_of(c_char_p, lib.statistics, self._open()) or b""))
 
     def predicted(self, bytes: int) -> float:
-        """The time that the plan predicts for an allreduce of so many bytes [s]; 0 if it predicts none."""
+        """Returns the plan's predicted time for an allreduce of `bytes` bytes [s]; 0 without a prediction."""
         return float(value_of(c_double, lib.predicted, self._open(), bytes))
 
     def __repr__(self) -> str:
@@ -162,9 +162,9 @@ def create(store: Any = None, rank: int = 0, size: int = 1, *, plan: AnyPlan | N
            options: Options | None = None, device: int = NO_DEVICE) -> Communicator:
     """Makes a communicator without MPI, over UCX and shared memory. Collective.
 
-    Ranks find one another as the options say (by default TERRACE_BOOTSTRAP: PMIx, or a directory), or in `store`, in
-    which this is rank `rank` of `size`: a Store, or one of torch.distributed. Without a plan, and without
-    TERRACE_PLAN, one is made for the job. With a device, buffers may be in its memory: use_device().
+    Ranks find one another as the options define (by default TERRACE_BOOTSTRAP: PMIx, or a directory), or through
+    `store`, as rank `rank` of `size`: a Store, or a store of torch.distributed. Without a plan and TERRACE_PLAN, a plan
+    is made for the job. With a device, buffers may be in its memory: use_device().
     """
     is_of_torch = hasattr(store, "delete_key")
     made = _create(C10dStore(store) if is_of_torch else store, rank, size, plan, options)

@@ -1,4 +1,4 @@
-"""Gradients that are reduced while the backward pass still runs: docs/guides/gradients.md says what each call does."""
+"""Gradients that are reduced while the backward pass runs. docs/guides/gradients.md describes the calls."""
 from __future__ import annotations
 
 import contextlib
@@ -15,15 +15,15 @@ from terrace._windows import view_of
 from terrace.communicator import Communicator
 from terrace.reductions import ELEMENT_TYPES, REDUCE_OPS, number_of
 
-#: For bucket_bytes: rank 0 measures, and chooses both sizes.
+#: Value of bucket_bytes: rank 0 measures, and chooses both sizes.
 AUTOMATIC = -1
 _UNUSED = {"error": 0, "find": 1, "fixed": 2}
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter: its name, and a buffer for its gradient. Without a buffer there are `count` elements of `type`,
-    which live in a bucket, or with `row` are rows of so many elements (sparse)."""
+    """A parameter: its name, and a buffer for its gradient. Without a buffer, the gradient has `count` elements of
+    `type`, which live in a bucket; with `row`, they are rows of `row` elements (sparse)."""
 
     name: str
     gradient: AnyBuffer = None
@@ -34,7 +34,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Times:
-    """Where the time of an iteration went [s]."""
+    """The parts of an iteration's time [s]."""
 
     compute: float
     communication: float
@@ -45,7 +45,7 @@ class Times:
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of a sparse gradient that any rank has: `numbers` ascending, `values` of one row after the other. Valid
+    """The rows of a sparse gradient that any rank has: `numbers` in ascending order, and `values` row by row. Valid
     until the next iteration begins."""
 
     numbers: memoryview
@@ -54,10 +54,10 @@ class Rows:
 
 
 class GradientReducer(Handle):
-    """Averages the gradients of a model over all ranks, in buckets, while the backward pass still runs.
+    """Averages the gradients of a model over all ranks, in buckets, while the backward pass runs.
 
-    An iteration is ready(p) once for each parameter, in any order, then finish(). Parameters are named by their index.
-    Collective; used by the thread that uses the communicator.
+    An iteration is ready(p) once for each parameter, in any order, then finish(). Parameters are identified by index.
+    Collective; only the thread that uses the communicator may call it.
 
     >>> import array, terrace
     >>> def body(comm):
@@ -97,13 +97,13 @@ class GradientReducer(Handle):
         self._comm = comm
 
     def gradient(self, parameter: int) -> memoryview:
-        """The gradient's elements as bytes: the caller's, or its place in its bucket until finish() returns."""
+        """Returns the gradient as bytes: the caller's buffer, or its place in its bucket until finish() returns."""
         at = made_by(lib.gradients_at, self._address, parameter)
         buffer, told = self._buffers[parameter], self.parameters[parameter]
         return view_of(at, buffer.count if buffer else told.count, self._types[parameter], self)
 
     def set_gradient(self, parameter: int, gradient: AnyBuffer) -> None:
-        """Changes where the caller's gradient lies."""
+        """Replaces the caller's buffer of a gradient."""
         buffer, old = buffer_of(gradient, writable=True), self._buffers[parameter]
         if old is None or (buffer.count, buffer.type) != (old.count, old.type):
             raise usage_error(f'the gradient of "{self.parameters[parameter].name}" has another count or type')
@@ -115,19 +115,19 @@ class GradientReducer(Handle):
         lib.gradients_set_weight(self._address, weight)
 
     def drop(self, parameters: Sequence[int], root: int | None = None) -> None:
-        """Drops parameters from the next iteration: the same on all ranks, or those of rank `root`."""
+        """Leaves parameters out of the next iteration: the same on all ranks, or those of rank `root`."""
         lib.gradients_drop(self._address, *_indices(parameters), -1 if root is None else root)
 
     def forward_done(self, used: Sequence[int]) -> None:
-        """Says which parameters this rank uses in this iteration, with unused="find"."""
+        """Declares the parameters that this rank uses in this iteration, with unused="find"."""
         lib.gradients_forward_done(self._address, *_indices(used))
 
     def ready(self, parameter: int) -> None:
-        """Says that a gradient is complete on this rank."""
+        """Declares a gradient complete on this rank."""
         lib.gradients_ready(self._address, parameter)
 
     def ready_rows(self, parameter: int, rows: Sequence[int] | AnyBuffer, values: AnyBuffer) -> None:
-        """Says that a sparse gradient is complete: row numbers, and the values of one row after the other."""
+        """Declares a sparse gradient complete, with its row numbers, and its values row by row."""
         if isinstance(rows, (list, tuple, range)):
             at: object = (c_int64 * len(rows))(*rows)
             count = len(rows)
@@ -141,7 +141,7 @@ class GradientReducer(Handle):
                                  number_of(ELEMENT_TYPES, by.type, "element type"))
 
     def rows(self, parameter: int) -> Rows:
-        """The result of a sparse gradient."""
+        """Returns the result of a sparse gradient."""
         numbers, values, count, dense = c_void_p(), c_void_p(), c_int64(), c_int()
         name = self._types[parameter]
         lib.gradients_rows(self._address, parameter, number_of(ELEMENT_TYPES, name, "element type"), byref(numbers),
@@ -151,15 +151,15 @@ class GradientReducer(Handle):
                     bool(dense.value))
 
     def poll(self) -> bool:
-        """Moves calls along. True if all buckets that were started are complete."""
+        """Advances calls. Returns True if all started buckets are complete."""
         return bool(value_of(c_int, lib.gradients_poll, self._address))
 
     def finish(self) -> None:
-        """Ends the iteration: returns when all gradients are reduced."""
+        """Ends the iteration. Returns when all gradients are reduced."""
         lib.gradients_finish(self._address)
 
     def join(self, after_each: Callable[[], None] | None = None) -> None:
-        """Takes part in the others' iterations with weight 0, until all ranks have called it."""
+        """Takes part in the other ranks' iterations with weight 0, until all ranks have called join()."""
         raised: list[BaseException] = []
 
         def run(_: object) -> int:
@@ -180,7 +180,7 @@ class GradientReducer(Handle):
 
     @contextlib.contextmanager
     def no_sync(self) -> Iterator[None]:
-        """A `with` block whose iterations are local: nothing is sent, and the caller adds gradients up."""
+        """A `with` block whose iterations are local: nothing is sent, and the caller accumulates gradients."""
         lib.gradients_no_sync(self._address, 1)
         try:
             yield
@@ -196,7 +196,7 @@ class GradientReducer(Handle):
         lib.gradients_broadcast(self._address, listed, len(listed), root)
 
     def statistics(self) -> Times:
-        """Where the time of the last iteration went. Collective."""
+        """Returns the parts of the last iteration's time. Collective."""
         times = CGradientTimes()
         lib.gradients_statistics(self._address, byref(times))
         return Times(times.compute, times.communication, times.hidden, times.exposed, times.waiting)
@@ -208,11 +208,11 @@ class GradientReducer(Handle):
 
     @property
     def rebuilds(self) -> int:
-        """How often the buckets have followed another order."""
+        """How many times the buckets were rebuilt for another order."""
         return int(lib.gradients_rebuilds(self._address))
 
     def bucket_of(self, parameter: int) -> int:
-        """The bucket of a parameter, from 0 in the order in which they start."""
+        """Returns the bucket of a parameter, counted from 0 in the order in which buckets start."""
         return int(value_of(c_int, lib.gradients_bucket_of, self._address, parameter))
 
 

@@ -1,4 +1,4 @@
-"""JAX over Terrace: sums inside of `jit`, on processors, and devices in the order of a plan for a mesh."""
+"""JAX over Terrace: reductions inside `jit` on processors, and devices in the order of a plan for a mesh."""
 from __future__ import annotations
 
 import functools
@@ -25,7 +25,7 @@ __all__ = ["allreduce", "devices"]
 
 
 class _InOrder(effects.Effect):  # type: ignore[misc]
-    """Keeps calls in the order in which the program makes them, which is the same on all ranks."""
+    """Keeps calls in the program's order, which is the same on all ranks."""
 
 
 _IN_ORDER = _InOrder()
@@ -35,11 +35,11 @@ for _kind in (effects.ordered_effects, effects.lowerable_effects, effects.contro
 
 
 def allreduce(x: Any, comm: Communicator, op: AnyReduction = "sum") -> Any:
-    """Returns the reduction over all ranks of an array, or of each array of a tree, which travel together. Collective.
+    """Returns the reduction over all ranks of an array, or of all arrays of a tree, which are joined. Collective.
 
-    Inside or outside of `jit`, on processors. Calls are made in the order of the program, by threads of JAX: other
-    calls of the communicator come after jax.effects_barrier(). The derivative of a sum is the sum of cotangents, that
-    of an average their average; other operations have none.
+    Works inside and outside `jit`, on processors. Threads of JAX make the calls in the program's order. Make other
+    calls of the communicator after jax.effects_barrier(). The derivative of a sum is the sum of cotangents, that of an
+    average their average; other operations have no derivative.
     """
     comm._before_close = jax.effects_barrier
     leaves, tree = jax.tree.flatten(jax.tree.map(jax.numpy.asarray, x))
@@ -75,7 +75,7 @@ def _lower(ctx: Any, *operands: Any, comm: Communicator, by: Reduction) -> Any:
 
 
 def _of_tangents(tangents: Any, comm: Communicator, by: Reduction) -> list[Any]:
-    """Reduces tangents or cotangents, but for symbolic zeros, which are the same ones on all ranks."""
+    """Reduces tangents or cotangents except symbolic zeros, which are the same on all ranks."""
     if by.op not in ("sum", "avg"):
         raise usage_error(f'the operation "{by.op}" has no derivative; there are those of sum and avg')
     is_zero = [isinstance(t, ad.Zero) for t in tangents]
@@ -92,10 +92,10 @@ batching.primitive_batchers[_allreduce] = lambda values, axes, **how: (_allreduc
 
 
 def devices(plan: AnyPlan) -> Any:
-    """The devices of all processes in the order of a plan's ranks, as an array with an axis for each level, the
+    """Returns the devices of all processes in the order of a plan's ranks, as an array with an axis for each level,
     outermost first: `jax.sharding.Mesh(devices(plan), ("rack", "node"))`. One axis if parts of a level differ in size.
 
-    Where the plan names its hosts, processes are found by them, which is collective; else they are in JAX's order.
+    If the plan has host names, processes are found by these, which is collective; otherwise JAX's order is used.
     """
     machine = json.loads(about("export", plan, {"to": "json"}))
     found = jax.devices()
@@ -110,7 +110,7 @@ def devices(plan: AnyPlan) -> Any:
 
 
 def _places(hosts: list[str]) -> list[int]:
-    """For each process the number of its node in the plan."""
+    """Returns the number of each process's node in the plan."""
     from jax.experimental import multihost_utils
     own = np.frombuffer(socket.gethostname().encode().ljust(256, b"\0"), np.uint8)
     every = np.asarray(multihost_utils.process_allgather(own)).reshape(-1, 256)

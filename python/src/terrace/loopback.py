@@ -1,4 +1,4 @@
-"""Ranks that are threads of this process: for tests, and for trying a plan."""
+"""Ranks as threads of this process, for tests and for trying plans."""
 from __future__ import annotations
 
 from typing import Callable, TypeVar
@@ -11,9 +11,9 @@ T = TypeVar("T")
 
 
 def run(plan: AnyPlan, body: Callable[[Communicator], T], options: Options | None = None) -> list[T]:
-    """Calls `body` once per rank of the plan, each in a thread of its own. Returns what each rank returns, by rank.
+    """Calls `body` once per rank of the plan, each in a separate thread. Returns the results by rank.
 
-    Raises what the first rank raises that fails; collectives of the other ranks then fail as well.
+    Raises the error of the first rank that fails. Collectives of the other ranks then fail as well.
     """
     plan = plan_of(plan)
     results: dict[int, T] = {}

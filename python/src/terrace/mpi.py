@@ -1,4 +1,4 @@
-"""Communicators over MPI, by mpi4py."""
+"""Communicators over MPI, through mpi4py."""
 from __future__ import annotations
 
 import ctypes
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 def create(comm: Comm, *, plan: AnyPlan | None = None, options: Options | None = None,
            device: int = NO_DEVICE) -> Communicator:
-    """Makes a communicator of all ranks of an mpi4py communicator, which is duplicated. Collective. Without a plan, and
-    without TERRACE_PLAN, one is made for the job. With a device, buffers may be in its memory."""
+    """Makes a communicator of all ranks of an mpi4py communicator, which is duplicated. Collective. Without a plan and
+    TERRACE_PLAN, a plan is made for the job. With a device, buffers may be in its memory."""
     from mpi4py import MPI  # type: ignore[import-not-found, unused-ignore]
 
     version: str = MPI.Get_library_version()

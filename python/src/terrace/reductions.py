@@ -14,9 +14,9 @@ def _names(of: Callable[[int], bytes | None]) -> dict[str, int]:
     return {name.decode(): number for number, name in enumerate(found) if name is not None}
 
 
-#: Element types by name, as terrace.h numbers them.
+#: Element types by name, with the numbers of terrace.h.
 ELEMENT_TYPES: dict[str, int] = _names(lib.element_type_name)
-#: Operations by name, as terrace.h numbers them.
+#: Operations by name, with the numbers of terrace.h.
 REDUCE_OPS: dict[str, int] = _names(lib.reduce_op_name)
 
 
@@ -29,14 +29,14 @@ def number_of(names: dict[str, int], name: str, what: str) -> int:
 
 @dataclass(frozen=True)
 class Reduction:
-    """An operation, with this rank's factor for premul_sum; exact: nothing is rounded on the wire."""
+    """An operation, with this rank's factor for premul_sum. `exact`: nothing is rounded on the wire."""
 
     op: str
     factor: float = 1.0
     exact: bool = False
 
 
-#: What calls accept: the name of an operation, or a Reduction.
+#: The name of an operation, or a Reduction; accepted by calls.
 AnyReduction = Union[str, Reduction]
 
 
@@ -45,18 +45,18 @@ def reduction(by: AnyReduction) -> Reduction:
 
 
 def premul_sum(factor: float) -> Reduction:
-    """A sum before which this rank multiplies its elements by its own factor."""
+    """Returns a sum before which this rank multiplies its elements by its own factor."""
     return Reduction("premul_sum", factor)
 
 
 def exact(by: AnyReduction) -> Reduction:
-    """The reduction for a call that rounds nothing on the wire."""
+    """Returns the reduction for a call that rounds nothing on the wire."""
     by = reduction(by)
     return Reduction(by.op, by.factor, True)
 
 
 def is_defined(op: str, element_type: str) -> bool:
-    """Whether elements of the type can be combined by the operation.
+    """Returns True if the operation is defined for elements of the type.
 
     >>> is_defined("band", "float32"), is_defined("band", "int32")
     (False, True)

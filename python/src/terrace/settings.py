@@ -11,7 +11,7 @@ _LEVELS = ("warn", "info", "debug")
 
 
 class Options(Handle):
-    """The settings of communicators, by the names of the TERRACE_* variables in small letters without the prefix.
+    """The settings of communicators. Names are those of the TERRACE_* variables, in lower case without the prefix.
 
     >>> Options(timeout=30, check="every")
     Options(timeout='30', check='every')
@@ -24,7 +24,7 @@ class Options(Handle):
 
     def __init__(self, *, from_environment: bool = False, log: Callable[[str, str], None] | None = None,
                  **values: object) -> None:
-        """Begins with the defaults, or with what the environment says; log(level, line) receives lines."""
+        """Begins with the defaults, or with the environment's values; log(level, line) receives log lines."""
         super().__init__(made_by(lib.options_from_environment if from_environment else lib.options_create))
         self._values: dict[str, str] = {}
         for name, value in values.items():
@@ -34,7 +34,7 @@ class Options(Handle):
             lib.options_set_log(self._address, self._log, None)
 
     def set(self, name: str, value: object) -> None:
-        """Sets one of them; communicators that exist keep what they have."""
+        """Sets one option. Existing communicators keep their values."""
         text = {True: "on", False: "off"}[value] if isinstance(value, bool) else str(value)
         lib.options_set(self._address, name.encode(), text.encode())
         self._values[name] = text
@@ -51,7 +51,7 @@ def _log_function(log: Callable[[str, str], None]) -> object:
 
 
 class Plan(Handle):
-    """A plan that `terrace plan` or terrace.plan() has made. Immutable."""
+    """A plan made by `terrace plan` or terrace.plan(). Immutable."""
 
     _kind = "plan"
 
@@ -73,7 +73,7 @@ class Plan(Handle):
         return f"<terrace.Plan {self.name}: {self.ranks} ranks>"
 
 
-#: What stands for a plan: one, or the name of its file.
+#: A plan, or the name of its file.
 AnyPlan = Union[Plan, str, "os.PathLike[str]"]
 
 

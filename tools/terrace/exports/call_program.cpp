@@ -17,7 +17,7 @@ namespace terrace::detail {
 expectation call_program::terms() const {
     const int size = static_cast<int>(ranks.size());
     expectation of{.root = root, .blocks = {}, .marks_completion = false};
-    if (row_of(what).blocks) of.blocks = equal_blocks(size, elements / size);  // the verifier refuses what is left over
+    if (row_of(what).blocks) of.blocks = equal_blocks(size, elements / size);  // the verifier refuses a remainder
     return of;
 }
 
@@ -50,12 +50,12 @@ operand program_collector::fresh_scratch(int rank, std::int64_t count) {
     return {buffer::scratch, {end - count, end}};
 }
 
-// Runs everything once, as early as the waits allow. Both ends of a message have one turn.
+// Runs all instructions once, as early as their waits allow. Both ends of a message have the same turn.
 void program_collector::order(std::string_view source) {
     struct place {
         int rank, number;
     };
-    std::vector<std::vector<int>> open(entries_.size());  // how many each one waits for
+    std::vector<std::vector<int>> open(entries_.size());  // number of instructions that each one waits for
     std::vector<std::vector<std::vector<int>>> later(entries_.size());
     std::deque<place> ready;
     for (std::size_t rank = 0; rank < entries_.size(); ++rank) {
@@ -156,8 +156,8 @@ operand moved(operand o, std::int64_t callers, std::int64_t scratch) {
 }
 
 // Adds a chunk of all ranks.
-// @param at_element of the caller's buffers, where the chunk begins
-// @param ends by rank: what the chunk waits for; gets what the lane's next chunk waits for
+// @param at_element first element of the chunk in the caller's buffers
+// @param ends by rank: instructions that the chunk waits for; is set to those that the lane's next chunk waits for
 void add_chunk(program_collector& all, const std::vector<schedule>& chunk, std::int64_t at_element,
                std::vector<std::vector<int>>& ends) {
     std::map<std::tuple<int, int, int>, int> sends, receives;  // by from, to and channel

@@ -14,36 +14,36 @@
 
 namespace terrace::detail {
 
-/// What all ranks do in one call, as other programs run it: messages, copies and reductions.
+/// The programs of all ranks for one call, as other software runs them: messages, copies and reductions.
 struct call_program {
     collective what = collective::allreduce;
     std::int64_t elements = 0;  ///< of the vector, or of all blocks together
     int root = 0;               ///< of collectives with a root
     std::vector<schedule> ranks = {};
 
-    /// Returns what the caller passes in and gets; of collectives with blocks in equal ones.
+    /// Returns the call's input and output; blocks of collectives have equal counts.
     expectation terms() const;
-    /// Nothing if the verifier proves it, else the fault.
+    /// Returns the fault that the verifier finds; nothing if the program is right.
     std::optional<std::string> fault() const { return find_fault(ranks, terms()); }
 };
 
-/// Collects instructions and puts them in an order that the verifier accepts: by the waits and the messages alone, as
-/// in a data flow.
+/// Collects instructions and puts them in an order that the verifier accepts. Only waits and messages determine the
+/// order, as in a data flow.
 class program_collector {
 public:
     program_collector(int ranks, collective what, std::int64_t elements, int root = 0);
 
     /// Adds an instruction and returns its number on the rank.
-    /// @param dst what it writes; a send writes nothing   @param sources what it reads
-    /// @param after numbers on the rank that it waits for
+    /// @param dst operand written; none for a send   @param sources operands read
+    /// @param after numbers of earlier instructions on the rank that it waits for
     int add(int rank, action what, const operand& dst, std::vector<operand> sources, std::span<const int> after);
-    /// Says that these two are the ends of one message.
+    /// Connects the two ends of one message.
     void pair(int from, int send, int to, int recv);
-    /// Returns the elements of scratch that no operand so far lies in, and takes `count` of them.
+    /// Returns `count` elements of scratch that no operand uses so far.
     operand fresh_scratch(int rank, std::int64_t count);
     std::size_t size() const noexcept { return all_; }
 
-    /// @throws input_error of `source` if something can never run
+    /// @throws input_error with the name `source` if an instruction can never run
     call_program finish(std::string_view source);
 
 private:
@@ -52,8 +52,8 @@ private:
         operand dst;
         std::vector<operand> sources;
         std::vector<int> after;
-        int peer = -1, partner = -1;  // of messages: the rank and the number of the other end
-        int turn = -1;                // in the common order
+        int peer = -1, partner = -1;  // of messages: rank of the other end, and its number there
+        int turn = -1;                // position in the common order
     };
 
     void order(std::string_view source);
@@ -61,15 +61,15 @@ private:
 
     call_program made_;
     std::vector<std::vector<entry>> entries_;              // [rank][number]
-    std::vector<std::array<std::int64_t, buffers>> used_;  // by rank and buffer, so far
+    std::vector<std::array<std::int64_t, buffers>> used_;  // by rank and buffer: elements in use so far
     std::size_t all_ = 0;
 };
 
-/// Returns what ranks 0, 1, ... run, stages in shared memory as messages.
+/// Returns the schedules of ranks 0, 1, ...; stages in shared memory become messages.
 std::vector<schedule> message_schedules(const call_layout& layout, int ranks);
 
-/// Returns what a call of a plan does, its chunks and lanes as they are, stages in shared memory as messages, from or
-/// to root 0.
+/// Returns the program of a call of a plan, with its chunks and lanes, and root 0. Stages in shared memory become
+/// messages.
 call_program program_of(const plan_data& plan, collective what, std::int64_t bytes);
 
 }  // namespace terrace::detail

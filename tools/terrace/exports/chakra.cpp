@@ -1,6 +1,6 @@
-// Execution traces of MLCommons Chakra (schema/protobuf/et_def.proto there): of each rank a file of messages of
-// Protocol Buffers, each behind its length: GlobalMetadata, then a Node for each instruction. A node has the parts of
-// memory that it reads and writes as Chakra's tensors: [id, storage, offset, elements, bytes of one, device].
+// Execution traces of MLCommons Chakra (schema/protobuf/et_def.proto there), one file for each rank. A file consists of
+// messages of Protocol Buffers, each after its length: GlobalMetadata, then a Node for each instruction. A node lists
+// the memory that it reads and writes as Chakra's tensors: [id, storage, offset, elements, bytes per element, device].
 
 #include <array>
 #include <limits>
@@ -21,9 +21,9 @@ namespace terrace::detail {
 namespace {
 
 constexpr int element = 4;                     // bytes: float32
-constexpr std::size_t most_nodes = 1'000'000;  // of all ranks, to read
+constexpr std::size_t most_nodes = 1'000'000;  // limit for reading, over all ranks
 
-// Numbers of fields and of types of nodes, as et_def.proto has them.
+// Numbers of fields and node types, as in et_def.proto.
 enum metadata_field : std::uint32_t { metadata_version = 1, metadata_attr = 2 };
 enum node_field : std::uint32_t {
     node_id = 1,
@@ -45,8 +45,8 @@ enum attr_field : std::uint32_t {
 };
 enum class node_kind : std::uint8_t { compute = 4, send = 5, recv = 6 };
 
-// ---- Protocol Buffers, as far as these messages need them: a field is its number and wire type, then a number of
-// seven bits a byte, or a length and so many bytes.
+// ---- The part of Protocol Buffers that these messages need. A field is its number and wire type, followed by a number
+// with seven bits per byte, or by a length and this many bytes.
 
 enum wire : std::uint32_t { number_wire = 0, eight_bytes = 1, bytes_wire = 2, four_bytes = 5 };
 
@@ -66,7 +66,7 @@ void put(std::string& out, std::uint32_t field, std::string_view bytes) {
     out += bytes;
 }
 
-// What is left of a file, or of a message in it.
+// The rest of a file, or of a message in it.
 class input {
 public:
     input(const std::string& file, std::string_view all) : file_(file), all_(all), end_(all.size()) {}
@@ -87,7 +87,7 @@ public:
         fail("a number of more than 64 bits");
     }
 
-    // A message, or other bytes, behind their length.
+    // Returns a message, or other bytes, after their length.
     input part() {
         const std::uint64_t length = number();
         if (length > end_ - next_) fail(fmt::format("{} bytes are announced, {} are left", length, end_ - next_));
@@ -97,7 +97,7 @@ public:
     }
     std::string text() const { return std::string(all_.substr(next_, end_ - next_)); }
 
-    // Calls f(field, number, bytes) for each field that is a number or bytes; the other one is then 0 or empty.
+    // Calls f(field, number, bytes) for each field with a number or bytes; the other argument is 0 or empty.
     template <class F>
     void for_each_field(F&& f) {
         while (!empty()) {
@@ -149,7 +149,7 @@ std::string metadata_of(const call_program& call, int rank) {
     return out;
 }
 
-// A file that grows by a node at a time.
+// Writes a file node by node.
 class trace_writer {
 public:
     explicit trace_writer(const schedule& s) : s_(s), scratch_(s.scratch), after_(s.instrs.size()) {}
@@ -164,7 +164,7 @@ public:
             else if (i.what == action::copy) put_node(node_kind::compute, i, after_[n], {i.src}, {i.dst});
             else if (i.what == action::reduce)
                 put_node(node_kind::compute, i, after_[n], {s_.sources_of(i).begin(), s_.sources_of(i).end()}, {i.dst});
-            else {  // what arrives is added behind it
+            else {  // received data are added by a second node
                 const operand arrived{buffer::scratch, {scratch_, scratch_ + i.dst.part.count()}};
                 scratch_ = arrived.part.end;
                 put_node(node_kind::recv, i, after_[n], {}, {arrived});
@@ -223,14 +223,14 @@ private:
     const schedule& s_;
     std::string out_;
     std::int64_t scratch_;
-    std::vector<std::vector<std::uint64_t>> after_;  // by instruction: ids that it waits for
+    std::vector<std::vector<std::uint64_t>> after_;  // by instruction: ids of the nodes that it waits for
     std::uint64_t id_ = 0, tensor_ = 0;
 };
 
 // ---- Reading.
 
 constexpr std::int64_t most_elements = std::int64_t{1} << 48;
-constexpr std::size_t most_tensor_bytes = 1 << 20;  // of a node
+constexpr std::size_t most_tensor_bytes = 1 << 20;  // limit for a node
 
 struct attribute {
     std::string name, text;
@@ -253,7 +253,7 @@ struct head {
     auto operator<=>(const head&) const = default;
 };
 
-// Returns what all files have in common. @throws input_error unless this is the file of that rank
+// Returns the metadata that all files share. @throws input_error if this is not the file of this rank
 head read_head(input in, int rank, std::size_t ranks) {
     head h;
     in.for_each_field([&](std::uint32_t field, std::uint64_t, const input& bytes) {
@@ -284,7 +284,7 @@ std::vector<operand> read_tensors(input in) {
         if (!list.is_array()) bytes.fail("no list of tensors");
         for (const nlohmann::json& tensor : list) {
             if (!tensor.is_array() || tensor.size() < 5) bytes.fail("a tensor is none: [id, storage, offset, ...]");
-            std::array<std::int64_t, 4> of{};  // storage, offset, elements, bytes of one
+            std::array<std::int64_t, 4> of{};  // storage, offset, elements, bytes per element
             for (std::size_t n = 0; n < of.size(); ++n) {
                 if (!tensor[n + 1].is_number_integer()) bytes.fail("a tensor has something else than whole numbers");
                 of[n] = tensor[n + 1].get<std::int64_t>();
@@ -316,14 +316,14 @@ node read_node(input in) {
             const attribute a = read_attr(bytes);
             made.attrs[a.name] = a.number;
         }
-        if (field != node_data_deps && field != node_data_deps - 1) return;  // control dependencies are the other
+        if (field != node_data_deps && field != node_data_deps - 1) return;  // control dependencies: one less
         if (bytes.empty()) made.after.push_back(number);
         while (!bytes.empty()) made.after.push_back(bytes.number());  // packed
     });
     return made;
 }
 
-// Nodes of all files so far.
+// Reads the nodes of all files.
 class trace_reader {
 public:
     trace_reader(const head& h, int ranks)

@@ -69,7 +69,7 @@ constexpr std::array formats{
                   .alignment = mscclpp_alignment},
 };
 
-constexpr std::size_t most_bytes = 64 << 20;  // of a file
+constexpr std::size_t most_bytes = 64 << 20;  // limit for a file
 constexpr std::size_t most_ranks = 65'536;
 
 bool is_file(const fs::path& path) {
@@ -97,7 +97,7 @@ const export_format* find_format(const fs::path& out) {
     const bool exists = is_file(out);
     const named_text file{out.string(), exists ? read_text(out, most_bytes) : ""};
     const std::string& text = file.text;
-    std::string_view first = text;  // what is not blank and not "#!/bin/sh"
+    std::string_view first = text;  // text after blanks and "#!/bin/sh"
     if (first.starts_with("#!")) first.remove_prefix(std::min(first.size(), first.find('\n')));
     first = without_leading_blanks(first);
     const bool is_marked = first.starts_with('{') || first.starts_with('<');
@@ -107,7 +107,7 @@ const export_format* find_format(const fs::path& out) {
         return first.starts_with(fmt::format("# made by terrace export --to {}", f.name));
     });
     if (found != formats.end()) return &*found;
-    // Rules that others wrote begin with a number.
+    // Rules written by other programs begin with a number.
     const std::vector<file_line> lines = is_marked ? std::vector<file_line>{} : lines_of(file);
     const std::string_view number = lines.empty() ? "" : lines[0].text.substr(0, lines[0].text.find_first_of(" \t#"));
     return as_number<std::int64_t>(number) ? &export_format_of("openmpi-rules") : nullptr;

@@ -1,5 +1,5 @@
-// What Open MPI's component `tuned` and MPICH send (tests/exports/library_messages_test.py compares); Intel MPI has
-// algorithms of the same names.
+// Messages of Open MPI's component `tuned` and of MPICH (compared in tests/exports/library_messages_test.py). Intel MPI
+// has algorithms of the same names.
 
 #include "tools/terrace/exports/library_algorithms.hpp"
 
@@ -20,7 +20,7 @@ using steps = std::vector<library_step>;
 
 int power_within(int ranks) { return static_cast<int>(std::bit_floor(static_cast<unsigned>(ranks))); }
 
-// p ranks, 2^k of which take part, with 2^k <= p < 2^(k+1): the first p - 2^k pairs of ranks act as one.
+// p ranks, of which 2^k take part, with 2^k <= p < 2^(k+1): the first p - 2^k pairs of ranks act as one rank each.
 struct folded {
     int ranks, power = power_within(ranks), extra = ranks - power;
 
@@ -39,7 +39,7 @@ void add(steps& to, library_step step) {
     if (!step.messages.empty()) to.push_back(std::move(step));
 }
 
-// Everybody to the next one, `times` times.
+// Returns steps in which each rank sends to the next, `times` times.
 steps around(int ranks, double bytes, bool added, int times) {
     library_step step{.times = times};
     for (int r = 0; r < ranks; ++r) step.messages.push_back({r, (r + 1) % ranks, bytes, added});
@@ -51,7 +51,7 @@ steps joined(steps first, const steps& second) {
     return first;
 }
 
-// A step for each distance below `ranks` that is a power of two: all send what `message(rank, distance)` returns.
+// Returns a step for each power of two below `ranks`. In it, each rank sends the message `message(rank, distance)`.
 template <class Message>
 steps doublings(int ranks, Message message) {
     steps made;
@@ -74,14 +74,14 @@ steps recursive_doubling(int ranks, double bytes) {
     return made;
 }
 
-// Halves of halves, near partners first.
+// Returns exchanges of halves of halves, nearest partners first.
 steps halving(const folded& f, bool odd, double bytes) {
     return doublings(f.power, [&](int i, int distance) {
         return library_message{f.rank(i, odd), f.rank(i ^ distance, odd), bytes / (2 * distance), true};
     });
 }
 
-// Halves of halves up and back.
+// Returns exchanges of halves of halves, and the same steps back.
 steps halving_and_back(const folded& f, bool odd, double bytes) {
     const steps there = halving(f, odd, bytes);
     steps back(there.rbegin(), there.rend());
@@ -106,7 +106,7 @@ steps ring_allreduce(int ranks, double bytes) {
     return joined(around(ranks, bytes / ranks, true, ranks - 1), around(ranks, bytes / ranks, false, ranks - 1));
 }
 
-// The tree in which a rank's parent lacks its highest bit.
+// Returns a broadcast by the tree in which a rank's parent lacks its highest bit.
 steps binomial_broadcast(int ranks, double bytes) {
     steps made;
     for (int distance = 1; distance < ranks; distance *= 2) {
@@ -116,8 +116,8 @@ steps binomial_broadcast(int ranks, double bytes) {
     return made;
 }
 
-// The tree in which a rank's parent lacks its last digit, of those to this base that are not 0: subtrees are runs of
-// ranks.
+// Returns messages down the tree in which a rank's parent lacks its last nonzero digit to this base. Subtrees are
+// consecutive ranks.
 template <class Bytes>
 steps from_root(int ranks, int base, Bytes bytes_of) {
     int distance = 1;
@@ -142,10 +142,10 @@ steps linear_broadcast(int ranks, double bytes) {
     return from_root(ranks, ranks, [&](int) { return bytes; });
 }
 
-// The tree of two children each that is filled level by level.
+// Returns a broadcast by the binary tree that is filled level by level.
 steps binary_broadcast(int ranks, double bytes) {
     steps made;
-    for (int level = 1; level <= ranks; level *= 2) {  // ranks on it, and before it but for one
+    for (int level = 1; level <= ranks; level *= 2) {  // ranks on this level, and one more than the ranks before it
         library_step step;
         for (int r = level - 1; r < std::min(2 * level - 1, ranks); ++r)
             for (const int child : {r + level, r + 2 * level})
@@ -161,7 +161,7 @@ steps chain_broadcast(int ranks, double bytes) {
     return made;
 }
 
-// The reduction by the messages of a broadcast.
+// Returns the reduction with the reversed messages of a broadcast.
 template <auto broadcast>
 steps reduce_along(int ranks, double bytes) {
     steps made = broadcast(ranks, bytes);
@@ -194,7 +194,7 @@ steps doubling_allgather(int ranks, double bytes) {
     });
 }
 
-// Pairs of neighbours to the one side and to the other by turns; the two blocks that came last.
+// Returns exchanges with the left and the right neighbour in turns. Each step sends the two blocks that arrived last.
 steps neighbour_allgather(int ranks, double bytes) {
     if (ranks % 2 == 1) return ring_allgather(ranks, bytes);
     steps made;
@@ -214,7 +214,7 @@ steps scatter_doubling(int ranks, double bytes) {
 
 constexpr std::int64_t kib = 1024;
 
-// What MPICH chooses by itself.
+// Algorithms that MPICH itself chooses.
 steps mpich_allreduce(int ranks, double bytes) {
     const folded f{ranks};
     steps made;
@@ -277,8 +277,8 @@ constexpr std::array algorithms_of_libraries{
     library_algorithm{"node by node", collective::reduce, mpich_reduce, 0, 0, 0, 1, mpich_reduce, mpich_broadcast, 1},
 };
 
-// What Open MPI's component `tuned` runs by itself on at least so many ranks, from so many bytes on, by the numbers
-// above; a ring without segments, a chain without, and an exchange between two are what they come to.
+// Choices of Open MPI's component `tuned` for at least this many ranks, from this many bytes on, as the numbers above.
+// A ring or chain without segments, and an exchange between two, have the numbers of equivalent algorithms.
 struct openmpi_row {
     collective what;
     int ranks;
@@ -319,7 +319,7 @@ constexpr openmpi_row openmpi_rows[]{
     {collective::reduce, 512, {{0, 5}}},
     {collective::reduce, 2048, {{0, 5}, {512, 6}, {1024, 5}, {8192, 6}, {16384, 5}}},
     {collective::reduce, 4096, {{0, 5}, {1024, 6}, {2048, 5}, {8192, 6}, {16384, 5}}},
-    {collective::allgather, 2, {{0, 3}}},  // bytes of allgathers are those of one rank
+    {collective::allgather, 2, {{0, 3}}},  // bytes of allgathers are per rank
     {collective::allgather, 32, {{0, 3}, {1024, 5}, {65536, 4}}},
     {collective::allgather, 64, {{0, 3}, {512, 5}, {65536, 4}}},
     {collective::allgather, 128, {{0, 3}, {512, 5}, {131072, 4}, {524288, 5}, {1048576, 4}}},
@@ -330,8 +330,8 @@ constexpr openmpi_row openmpi_rows[]{
     {collective::allgather, 4096, {{0, 2}, {512, 3}, {4096, 5}}},
 };
 
-// Reduces inside nodes to their first ranks, runs the algorithm among these, and broadcasts inside nodes, as far as the
-// collective needs it. Nothing where that is no other than among all ranks.
+// Returns steps that reduce inside nodes to their first ranks, run the algorithm among these, and broadcast inside
+// nodes, if the collective needs these parts. Empty if there is one node, or one rank per node.
 steps by_nodes(const hierarchy& machine, const library_algorithm& how, double bytes) {
     const std::vector<int> sizes = machine.node_sizes();
     if (std::ranges::max(sizes) == 1 || sizes.size() == 1) return {};
@@ -356,7 +356,7 @@ steps by_nodes(const hierarchy& machine, const library_algorithm& how, double by
     return made;
 }
 
-// When links and ranks are through with steps [s]. A rank begins a step when it has all messages of its last one.
+// Times at which links and ranks finish steps [s]. A rank begins a step when it has all messages of its last step.
 class step_clock {
 public:
     step_clock(const hierarchy& machine, const link_rows& links)
@@ -370,7 +370,7 @@ public:
           on_rank_(ready_) {}
 
     void run(const library_step& step) {
-        constexpr int settled = 8;  // from then on, equal steps take the same time
+        constexpr int settled = 8;  // from this repetition on, equal steps take the same time
         double before = 0;
         for (int n = 0; n < std::min(step.times, settled); ++n) {
             before = end_;
@@ -385,7 +385,7 @@ public:
         for (const library_message& m : step.messages) add(m, step.times);
     }
     double end() const noexcept { return end_; }
-    // What the busiest link or rank takes for all steps.
+    // Returns the time that the busiest link or rank needs for all steps.
     double busiest() const noexcept { return busiest_; }
 
 private:
@@ -426,7 +426,7 @@ private:
     const hierarchy& machine_;
     const link_rows& links_;
     std::vector<double> free_, on_link_;                 // by link
-    std::vector<double> ready_, busy_, next_, on_rank_;  // by rank: for the step, in it, for the one behind it
+    std::vector<double> ready_, busy_, next_, on_rank_;  // by rank: before the step, in the step, after the step
     double end_ = 0, busiest_ = 0;
 };
 
@@ -442,7 +442,7 @@ const library_algorithm* openmpi_choice(collective what, int ranks, double bytes
         for (const auto& size : row.sizes)
             if (size.algorithm != 0 && size.bytes <= bytes) number = size.algorithm;
     }
-    // Doubling needs a power of two.
+    // Recursive doubling needs a power of two.
     if (what == collective::allgather && number == 3 && power_within(ranks) != ranks) number = 2;
     const auto found = std::ranges::find_if(algorithms_of_libraries, [&](const library_algorithm& a) {
         return a.what == what && a.openmpi == number && a.segment == 0;

@@ -1,6 +1,6 @@
-// Execution plans of MSCCL++ (src/core/executor there): for each GPU, thread blocks with lists of operations on chunks
-// of its buffers and of those of its peers. A GPU's operations run in their order here: a longer list goes on in the
-// next thread block, behind a barrier.
+// Execution plans of MSCCL++ (src/core/executor there). For each GPU, thread blocks have lists of operations on chunks
+// of its own buffers and of its peers'. Here a GPU's operations run in order: a longer list continues in the next
+// thread block, after a barrier.
 
 #include <algorithm>
 #include <array>
@@ -29,7 +29,7 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-// What its executor has room for.
+// Limits of MSCCL++'s executor.
 constexpr std::size_t most_operations = 64, most_channels = 16, most_barriers = 16, most_channels_at_once = 8,
                       most_sources = 10;
 
@@ -40,13 +40,13 @@ constexpr std::string_view letters = "ios";  // of the buffers send, recv and sc
 
 // ---- Writing.
 
-// One direction between two ranks. It has a channel at both ends: the one signals data, the other that it may come.
+// One direction between two ranks. Both ends have a channel: one signals data, the other that data may be sent.
 struct way {
     int from, to;
     auto operator<=>(const way&) const = default;
 };
 
-// A part of a buffer, of a peer or of the rank itself.
+// A part of a buffer of a peer (or of the rank itself: -1).
 struct place {
     operand what;
     int peer = -1;
@@ -55,11 +55,11 @@ struct place {
 struct operation {
     std::string_view name;
     std::vector<place> src = {}, dst = {};
-    std::vector<way> ways = {};  // signalled, waited for, or used
+    std::vector<way> ways = {};  // channels to signal, to wait for, or to use
     bool port = false;
 };
 
-// The schedules of all ranks, and where what arrives lands.
+// The schedules of all ranks, and the memory in which received data land.
 class landing {
 public:
     explicit landing(const std::vector<schedule>& all) {
@@ -69,7 +69,7 @@ public:
                 const instr& i = s.instrs[n];
                 if (i.what != action::recv && i.what != action::recv_reduce) continue;
                 spot here{i.dst, i.what == action::recv && i.waits > 0};
-                if (i.what == action::recv_reduce) {  // in scratch of its own, and added from there
+                if (i.what == action::recv_reduce) {  // in separate scratch, and reduced from there
                     here.where = {buffer::scratch, {scratch, scratch + i.dst.part.count()}};
                     scratch = here.where.part.end;
                 }
@@ -82,7 +82,7 @@ public:
 
     struct spot {
         operand where;
-        bool asked;  // the sender waits until the receiver says that it may come
+        bool asked;  // the sender waits until the receiver is ready
     };
     const spot& of(const way& w, int channel) const { return spots_.at({w.from, w.to, channel}); }
     const std::set<way>& ways() const { return ways_; }
@@ -94,14 +94,14 @@ private:
     std::vector<std::int64_t> scratch_;
 };
 
-// The operations of one rank, step by step of its schedule.
+// Translates the program of one rank to operations, step by step.
 class translator {
 public:
     translator(const schedule& s, const landing& lands, const hierarchy& machine)
         : s_(s), lands_(lands), machine_(machine), done_(s.instrs.size()), asked_(s.instrs.size()) {}
 
     std::vector<operation> operations() {
-        // A call may only write to a peer that has begun it.
+        // A rank may write only to peers that have begun the call.
         for (const way& w : lands_.ways())
             if (w.to == s_.rank) signal(w);
         std::vector<std::vector<std::size_t>> before(s_.instrs.size());
@@ -120,8 +120,8 @@ private:
         return machine_.shape.domain_of(node, peer) != machine_.shape.domain_of(node, s_.rank);
     }
 
-    // Runs what can run of a step: what may arrive is asked for before anything waits, then what is done here, then
-    // sends, then what has arrived. True at its end.
+    // Runs a part of a step. The order is: requests for data before any wait, local instructions, sends, then received
+    // data. Returns true at the end of the step.
     bool run_some(std::size_t begin, std::size_t end, const std::vector<std::vector<std::size_t>>& before) {
         for (const auto kind : {lane_code::kind::receive, lane_code::kind::local, lane_code::kind::send})
             if (start(kind, begin, end, before)) return false;
@@ -134,7 +134,7 @@ private:
                            done_.begin() + static_cast<std::ptrdiff_t>(end), [](bool done) { return done; });
     }
 
-    // Starts the first instruction of a kind that waits for nothing; messages of one way keep their order.
+    // Starts the first instruction of a kind that waits for nothing. Messages in one direction keep their order.
     bool start(lane_code::kind kind, std::size_t begin, std::size_t end,
                const std::vector<std::vector<std::size_t>>& before) {
         std::set<int> held;
@@ -201,7 +201,7 @@ private:
         else add({.name = name, .ways = {w}, .port = port});
     }
 
-    // A thread block's threads share its work, and meet between two operations.
+    // The threads of a block share an operation, and synchronise between two operations.
     void add(operation o) {
         if (!out_.empty()) out_.push_back({.name = "nop"});
         out_.push_back(std::move(o));
@@ -210,12 +210,12 @@ private:
     const schedule& s_;
     const landing& lands_;
     const hierarchy& machine_;
-    std::vector<bool> done_, asked_;  // by instruction; asked: of receives, the sender may send
-    std::set<int> met_;               // peers that have said that they are in the call
+    std::vector<bool> done_, asked_;  // by instruction; asked: for receives, the sender may send
+    std::set<int> met_;               // peers that have signalled the beginning of the call
     std::vector<operation> out_;
 };
 
-// One GPU of the file.
+// Writes one GPU of the file.
 class gpu_writer {
 public:
     gpu_writer(int rank, const landing& lands) : rank_(rank), lands_(lands) {}
@@ -258,7 +258,7 @@ private:
     static const char* kind(bool port) { return port ? "port" : "memory"; }
     static std::string letter(buffer b) { return {letters[static_cast<std::size_t>(b)]}; }
 
-    // Channels to a peer have one order at both ends.
+    // Channels to a peer have the same order at both ends.
     void number(const operation& o) {
         for (const way& w : o.ways) {
             std::vector<way>& all = channels_[o.port];
@@ -279,7 +279,7 @@ private:
         return known.size() - 1;
     }
 
-    // As many operations as one thread block holds, from `next` on.
+    // Returns a thread block with as many operations as it can hold, from `next` on.
     json block(const std::vector<operation>& operations, std::size_t& next, std::size_t id) {
         std::array<std::vector<way>, 2> ways;
         std::array<std::vector<remote_buffer>, 2> buffers;
@@ -308,7 +308,7 @@ private:
             for (const way& w : o.ways) made["channel_ids"].push_back(local(more_ways[o.port], w));
             if (!o.ways.empty()) made["channel_type"] = kind(o.port);
             if (o.name == "re") made["reduce_op"] = "sum";
-            // One is left for the barrier behind it.
+            // One place is left for the barrier at the end.
             if (list.size() + 1 >= most_operations || more_ways[o.port].size() > most_channels ||
                 more_buffers[o.port].size() > most_channels)
                 break;
@@ -330,18 +330,18 @@ private:
 
     int rank_;
     const landing& lands_;
-    std::array<std::vector<way>, 2> channels_;  // by port or not
+    std::array<std::vector<way>, 2> channels_;  // memory channels, port channels
     std::vector<remote_buffer> remote_;
 };
 
-// Chunks that the stages divide evenly: what divides every domain of each level.
+// Returns a number of chunks that the stages divide evenly: a multiple of every domain size of each level.
 std::int64_t even_chunks(const tree& shape) {
     std::int64_t all = 1;
     for (const std::vector<int>& level : shape.children()) {
         std::int64_t of_level = 1;
         for (const int children : level) of_level = std::lcm(of_level, std::int64_t{children});
         all *= of_level;
-        if (all > 4096) return shape.ranks();  // then nearly evenly
+        if (all > 4096) return shape.ranks();  // then the division is only nearly even
     }
     return all;
 }
@@ -352,7 +352,7 @@ constexpr std::int64_t most_chunks = std::int64_t{1} << 32;
 constexpr std::size_t most_instructions = 1'000'000, most_gpus = 4096, most_values = 4'000'000;
 constexpr std::int64_t most_parts = 1 << 16;
 
-// A value of the file.
+// A value in the file.
 class value {
 public:
     value(const json_file& file, const json_value& of) : file_(&file), of_(&of) {}
@@ -392,9 +392,9 @@ private:
     const json_value* of_;
 };
 
-// Runs all thread blocks, in any order that signals and barriers allow, and collects what they do to memory. What one
-// rank does to a peer's memory is an instruction of the peer: not before what the peer had done when it signalled, and
-// over when the peer has waited for a signal that followed it.
+// Runs all thread blocks, in any order that signals and barriers allow, and collects their memory accesses. An access
+// to a peer's memory is an instruction of the peer. It follows the peer's instructions before its signal, and it is
+// complete when the peer has waited for a later signal.
 class plan_reader {
 public:
     explicit plan_reader(const named_text& file)
@@ -418,23 +418,23 @@ private:
     struct channel {
         bool port = false;
         int peer = 0;
-        std::size_t partner = 0;  // among those of the peer
+        std::size_t partner = 0;  // index among the peer's channels
     };
-    using way = std::pair<int, int>;  // to a peer: that, and -1 or a port channel
+    using way = std::pair<int, int>;  // direction to a peer: the peer, and -1 or a port channel
     struct signal {
-        std::vector<int> position;  // instructions of the rank that signals, done before
-        std::vector<int> accesses;  // instructions of the peer, done for the rank that signals
-        std::vector<std::pair<std::pair<std::size_t, way>, int>> counts;  // by block and way: how many, so far
+        std::vector<int> position;  // instructions of the signalling rank that are done before
+        std::vector<int> accesses;  // instructions of the peer, done for the signalling rank
+        std::vector<std::pair<std::pair<std::size_t, way>, int>> counts;  // by block and way: their number so far
     };
     struct gpu {
         std::vector<channel> channels;
-        std::array<std::vector<std::size_t>, 2> of_type;            // into channels
+        std::array<std::vector<std::size_t>, 2> of_type;            // indices into channels
         std::vector<std::tuple<int, buffer>> remote;                // rank and buffer
         std::array<std::int64_t, 3> chunks{};                       // of send, recv, scratch
-        std::int64_t vector = 0;                                    // in scratch, of an in-place reduce-scatter
-        std::vector<std::deque<signal>> arrived;                    // by channel: not waited for yet
-        std::map<std::int64_t, std::vector<std::size_t>> barriers;  // by id: blocks that are there
-        std::vector<int> first;                                     // what comes before all blocks
+        std::int64_t vector = 0;                                    // offset in scratch, if in-place reduce-scatter
+        std::vector<std::deque<signal>> arrived;                    // by channel: signals not yet waited for
+        std::map<std::int64_t, std::vector<std::size_t>> barriers;  // by id: blocks that wait there
+        std::vector<int> first;                                     // instructions before all blocks
     };
     struct block {
         std::size_t number = 0;  // in the file
@@ -442,17 +442,17 @@ private:
         std::vector<value> ops;
         std::size_t next = 0;
         bool at_barrier = false;
-        std::array<std::vector<std::size_t>, 2> channels;   // into gpu::channels, by port or not
-        std::array<std::vector<std::size_t>, 2> remote;     // into gpu::remote
-        std::vector<int> frontier;                          // what the next operation waits for
+        std::array<std::vector<std::size_t>, 2> channels;   // indices into gpu::channels, by port or not
+        std::array<std::vector<std::size_t>, 2> remote;     // indices into gpu::remote
+        std::vector<int> frontier;                          // instructions that the next operation waits for
         std::map<int, std::vector<int>> known;              // by peer: its instructions that are done
-        std::map<way, std::vector<int>> last;               // the peer's instructions for this block
+        std::map<way, std::vector<int>> last;               // the last instructions on the peer for this block
         std::map<std::size_t, std::vector<int>> unflushed;  // by port channel
-        // Uses of peers' memory, by block: its own, and those of others before a barrier.
+        // Numbers of accesses to peers' memory, by block: its own, and those of other blocks before a barrier.
         std::map<std::size_t, std::map<way, int>> made;
     };
 
-    // Thread blocks of a group share an operation, each a part of every chunk.
+    // Thread blocks of a group share an operation; each handles a part of every chunk.
     void read_group(const value& op) {
         if (!op.has("tbg_info")) return;
         parts_ = std::lcm(parts_, op.at("tbg_info").at("tbg_size").number(1, 1024));
@@ -488,7 +488,7 @@ private:
         for (std::size_t r = 0; r < gpus.size(); ++r) begin(static_cast<int>(r), whole);
     }
 
-    // In place, input and output are one buffer, which is written: here, the result.
+    // In place, input and output are one buffer that is written. Here this is the result.
     void begin(int rank, std::int64_t whole) {
         gpu& g = gpus_[at(rank)];
         collected_->fresh_scratch(rank, g.chunks[2]);
@@ -511,7 +511,7 @@ private:
         return {where, {index, index + size}};
     }
 
-    // The k-th channel of a type to a peer is that peer's k-th to this rank.
+    // The k-th channel of a type to a peer belongs to the peer's k-th channel of this type to this rank.
     void read_channels(const std::vector<value>& gpus) {
         for (std::size_t r = 0; r < gpus.size(); ++r) {
             gpu& g = gpus_[r];
@@ -614,13 +614,13 @@ private:
         return all;
     }
 
-    // Runs an operation, unless it has to wait.
+    // Runs an operation, unless it must wait.
     bool run(block& b, const value& op) {
         const std::string name = op.at("name").text();
         if (name == "nop") return true;
         if (name == "barrier") return run_barrier(b, op);
         const bool port = op.has("channel_type") && op.at("channel_type").is_port();
-        std::vector<std::size_t> through;  // of gpu::channels
+        std::vector<std::size_t> through;  // indices into gpu::channels
         for (const value& id : op.items("channel_ids"))
             through.push_back(b.channels[port][index(id, b.channels[port].size())]);
         const bool is_sync = name.ends_with("signal") || name.ends_with("wait") || name == "flush";
@@ -680,7 +680,7 @@ private:
         b.frontier = made;
     }
 
-    // The first place is its own, and what is there is put to the others.
+    // The first place is the rank's own. Its contents are then put to the others.
     void run_reduction(block& b, const value& op, const std::vector<place>& src, const std::vector<place>& dst) {
         expect(op, src.size() > 1 && dst[0].peer < 0 && src[0].peer < 0, "adds at least one operand to its own memory");
         expect(op, !op.has("reduce_op") || op.at("reduce_op").text() == "sum", "only sums are read");
@@ -704,7 +704,7 @@ private:
         if (!made.empty()) b.frontier = made;
     }
 
-    // What an instruction on a peer waits for: what that had done when it signalled, and this block's earlier ones.
+    // Returns the instructions before an access to a peer: the peer's before its signal, and this block's earlier ones.
     std::vector<int> before_access(block& b, const value& op, int peer, int way) {
         const auto known = b.known.find(peer);
         if (known == b.known.end())
@@ -740,8 +740,8 @@ private:
         return got;
     }
 
-    // A signal follows what was done through memory, or what was put on the same port channel, also by other blocks
-    // before a barrier.
+    // Sends a signal. It follows accesses through memory, or puts on the same port channel, also of other blocks before
+    // a barrier.
     void send_signal(block& b, std::size_t through, bool orders) {
         const channel& c = gpus_[at(b.rank)].channels[through];
         const std::pair<int, int> way{c.peer, c.port ? static_cast<int>(through) : -1};
@@ -776,7 +776,7 @@ private:
         sent.clear();
     }
 
-    // The last one to arrive releases all; each then knows what the others do.
+    // The last block to arrive releases all. Each block then knows the accesses of the others.
     bool run_barrier(block& b, const value& op) {
         gpu& g = gpus_[at(b.rank)];
         if (b.at_barrier) return false;
@@ -839,13 +839,13 @@ private:
         }
     }
 
-    std::map<std::pair<std::size_t, way>, int> known_;  // by block and way: uses that the peer has waited for
+    std::map<std::pair<std::size_t, way>, int> known_;  // by block and way: accesses that the peer has waited for
     std::string name_;
     json_file file_;
     value all_;
     collective what_ = collective::allreduce;
     bool in_place_ = false;
-    std::int64_t block_ = 0, parts_ = 1;  // of elements, of a chunk
+    std::int64_t block_ = 0, parts_ = 1;  // elements of a block, parts of a chunk
     std::vector<gpu> gpus_;
     std::vector<block> blocks_;
     std::optional<program_collector> collected_;
@@ -858,7 +858,7 @@ written_call mscclpp_plan(const plan_data& plan, collective what, std::int64_t b
     const rule& how = plan.choose(what, bytes);
     const auto number = static_cast<std::size_t>(&how - rules.data());
     const int ranks = plan.machine.ranks();
-    // An element of the schedule is a chunk of the file, of any number of bytes; so it is cut nowhere.
+    // An element of the schedule is a chunk of the file, with any number of bytes, so the schedule must not be cut.
     constexpr std::size_t uncut = 64;
     collective_call call = equal_call(ranks, what, row_of(what).blocks ? 1 : even_chunks(plan.machine.shape), uncut);
     call.rounds_on_wire = false;

@@ -11,12 +11,12 @@ namespace terrace::detail {
 
 namespace {
 
-// torchrun may itself be started by srun or mpirun.
+// srun or mpirun may have started torchrun, so its variables come first.
 constexpr std::string_view
     by_local_rank = "rank=${LOCAL_RANK:-${OMPI_COMM_WORLD_LOCAL_RANK:-${SLURM_LOCALID:-$MPI_LOCALRANKID}}}\n",
     by_rank = "rank=${RANK:-${OMPI_COMM_WORLD_RANK:-${SLURM_PROCID:-$PMI_RANK}}}\n";
 
-// A shell script that runs a program with its messages through the NIC of its rank: over Open MPI's TCP and UCX.
+// Returns a shell script that runs a program with messages through the NIC of its rank: over Open MPI's TCP and UCX.
 // @param arms NICs by rank   @param alike ranks are counted in their node
 std::string script(const std::vector<std::string>& arms, bool alike) {
     std::string out =
@@ -35,7 +35,7 @@ std::string script(const std::vector<std::string>& arms, bool alike) {
         "    *) echo \"$0: rank '$rank' is none of the plan's; is this started by mpirun, srun or torchrun?\" >&2; "
         "exit 1 ;;\n"
         "esac\n";
-    // UCX names devices of InfiniBand with a port, as mlx5_0:1; Open MPI's TCP knows no such interface.
+    // UCX uses names of InfiniBand devices with a port, as mlx5_0:1; these are no interfaces for Open MPI's TCP.
     if (std::ranges::none_of(arms, [](const std::string& name) { return name.find(':') != name.npos; }))
         out += "export OMPI_MCA_btl_tcp_if_include=\"$nic\"\n";
     return out + "export UCX_NET_DEVICES=\"$nic\"\nexec \"$@\"\n";
@@ -65,7 +65,7 @@ std::string nic_script(const plan_data& plan, const export_options& options) {
     if (static_cast<int>(interfaces.size()) < nics.rail_count())
         throw usage_error(
             fmt::format("--interfaces: names {}, but a node has {} NICs", interfaces.size(), nics.rail_count()));
-    // Names go into the script as they are.
+    // Names are copied into the script unquoted.
     constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:-";
     for (const std::string& name : interfaces)
         if (name.empty() || name.find_first_not_of(plain) != name.npos)
@@ -95,7 +95,7 @@ plan_facts read_nic_script(const named_text& file) {
                                              : "more than a script has");
     if (arms.empty() || lines.size() < all_due.size())
         throw input_error(file.name, 0, 0, fmt::format("a script of {} ranks, and not all of it", arms.size()));
-    std::vector<std::string> names;  // of NICs, as they come
+    std::vector<std::string> names;  // of NICs, in order of appearance
     plan_facts made{fmt::format("NICs of {} ranks of {}", arms.size(), alike ? "a node" : "the job"), {}, {}};
     for (const std::string& name : arms) {
         if (std::ranges::find(names, name) == names.end()) names.push_back(name);

@@ -1,5 +1,5 @@
-// Files of rules for Open MPI's components `tuned` and `han`: numbers, of which there are as many as a number before
-// them says. `#` begins a comment.
+// Files of rules for Open MPI's components `tuned` and `han`. They consist of numbers; a count precedes each list. `#`
+// begins a comment.
 
 #include <algorithm>
 #include <array>
@@ -26,11 +26,11 @@ constexpr std::array rule_collectives{library_collective{collective::allgather, 
 
 constexpr std::int64_t any_int = std::numeric_limits<int>::max(), any_size = std::numeric_limits<std::int64_t>::max();
 
-// A number of a file. Those of a set lead to a set each, which has those of the next kind.
+// A kind of number in a file. Each number of a list is followed by a list of the next kind.
 struct number_kind {
     std::string_view name;
     std::int64_t most;
-    bool rises = false;  // from one to the next
+    bool rises = false;  // in ascending order
 };
 constexpr std::array kinds{number_kind{"collective", 21}, number_kind{"ranks", any_int, true},
                            number_kind{"message size", any_size, true}};
@@ -38,7 +38,7 @@ constexpr std::array kinds_of_han{number_kind{"collective", 21}, number_kind{"to
                                   number_kind{"ranks", any_int, true}, number_kind{"message size", any_size, true}};
 constexpr std::array<std::string_view, 7> components{"self", "basic", "libnbc", "tuned", "sm", "adapt", "han"};
 
-// By collective: how many algorithms the component `tuned` has, in Open MPI 4.1.
+// By collective: number of algorithms of the component `tuned` in Open MPI 4.1.
 constexpr std::array<int, 22> most_algorithm{6, 5, 6, 5, 2, 0, 6, 9, 2, 3, 0, 7, 4, 4, 2, 3};
 
 class rules_reader {
@@ -88,7 +88,7 @@ private:
             fail(fmt::format("no component of {}", fmt::join(components, ", ")));
     }
 
-    // Goes to the next number, which is then in `number_`; false at the end.
+    // Advances to the next number, and sets `number_` to its position. Returns false at the end.
     bool find_next() {
         for (bool in_comment = false; next_ < file_.text.size(); ++next_) {
             const char c = file_.text[next_];

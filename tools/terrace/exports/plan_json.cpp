@@ -35,7 +35,7 @@ json json_of(const hierarchy& machine, const rule& r) {
 
 }  // namespace
 
-// The plan file in it is read, and all else is what that plan says.
+// Reads the plan file inside the JSON. All other values must agree with this plan.
 plan_facts read_plan_json(const named_text& file) {
     const auto fail = [&](const std::string& why) { throw input_error(file.name, 0, 0, why); };
     const json all = json::parse(file.text, nullptr, false);

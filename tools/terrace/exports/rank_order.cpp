@@ -1,5 +1,5 @@
 // Files that start ranks in the plan's order, node by node. A flat ring then crosses each link between nodes once in
-// each direction, which helps every library that sends along a ring.
+// each direction, which helps all libraries that send along a ring.
 
 #include <algorithm>
 #include <map>
@@ -20,8 +20,7 @@ namespace terrace::detail {
 
 namespace {
 
-// Returns how long a byte of each rank takes to its neighbour in a ring of the ranks in this order, on the busiest link
-// [s].
+// Returns the time on the busiest link if each rank sends a byte to its neighbour in a ring in this order [s].
 double ring_time(const link_rows& links, const std::vector<int>& order) {
     std::vector<int> messages(at(links.links()));
     for (std::size_t i = 0; i < order.size(); ++i)
@@ -35,7 +34,7 @@ double ring_time(const link_rows& links, const std::vector<int>& order) {
 
 int first_rank(const hierarchy& machine, int node) { return machine.shape.first_rank(machine.node_levels() - 1, node); }
 
-// Returns the ranks with nodes in this order.
+// Returns the ranks for this order of nodes.
 std::vector<int> by_nodes(const hierarchy& machine, const std::vector<int>& nodes) {
     std::vector<int> order;
     for (const int node : nodes)
@@ -43,7 +42,7 @@ std::vector<int> by_nodes(const hierarchy& machine, const std::vector<int>& node
     return order;
 }
 
-// Returns the ranks as they are dealt to nodes in turns.
+// Returns the ranks dealt to the nodes in turns.
 std::vector<int> in_turns(const hierarchy& machine) {
     const std::vector<int> sizes = machine.node_sizes();
     std::vector<int> order;
@@ -53,7 +52,7 @@ std::vector<int> in_turns(const hierarchy& machine) {
     return order;
 }
 
-// Says what the order is worth for libraries that send along a ring.
+// Returns comment lines with the predicted gain of the order for libraries that send along a ring.
 std::string gain(const hierarchy& machine) {
     if (machine.ranks() == 1) return "# no prediction for rings: there is one rank\n";
     if (machine.has_torus()) return "# no prediction for rings: a torus has several ways\n";
@@ -84,7 +83,7 @@ std::string header(const plan_data& plan, const char* format) {
                        size_text(at(plan.machine.ranks()), plan.machine.node_sizes().size()), gain(plan.machine));
 }
 
-// Returns the header, and a text for each node. @throws usage_error if the plan names no hosts
+// Returns the header, and a text for each node. @throws usage_error if the plan has no host names
 template <class Text>
 std::string by_host(const plan_data& plan, const char* format, Text&& text) {
     const hierarchy& machine = plan.machine;
@@ -99,12 +98,12 @@ std::string by_host(const plan_data& plan, const char* format, Text&& text) {
     return out;
 }
 
-// Which host has how many ranks, in the ranks' order.
+// Collects the hosts and their numbers of ranks, in the ranks' order.
 class order_reader {
 public:
     explicit order_reader(const named_text& file) : file_(file) {}
 
-    // Calls f for each line, with what the groups of the form match in it.
+    // Calls f for each line, with the groups of the form in the line.
     template <class F>
     void for_each(const char* form, const char* example, F&& f) {
         const std::regex compiled(form);
@@ -114,20 +113,20 @@ public:
         }
     }
 
-    // The next ranks are on this host, on which none has been.
+    // Adds the next ranks, on a host without ranks so far.
     void add(const file_line& line, const std::string& host, std::int64_t ranks) {
         if (!known_.insert(host).second) line.fail(fmt::format("host {} again, behind others", host));
         hosts_.emplace_back(host, 0);
         add_to_last(line, ranks);
     }
-    // The same, of one rank, on the host of the last one, too.
+    // Adds one rank, on the last host or on a new one.
     void add_one(const file_line& line, const std::string& host) {
         if (!hosts_.empty() && hosts_.back().first == host) add_to_last(line, 1);
         else add(line, host, 1);
     }
     std::int64_t on_last() const { return hosts_.back().second; }
 
-    // @throws input_error unless the file has as many ranks as its first line says, if Terrace wrote that
+    // @throws input_error if the number of ranks differs from the first line, if Terrace wrote that line
     plan_facts finish() {
         if (hosts_.empty()) throw input_error(file_.name, 0, 0, "no ranks");
         plan_facts made{.says = size_text(ranks_, hosts_.size()), .lines = {}};
@@ -152,7 +151,7 @@ private:
     std::size_t ranks_ = 0;
 };
 
-// Of a file with a line for each host and its ranks.
+// Reads a file with one line for each host and its ranks.
 plan_facts read_hosts(const named_text& file, const char* form, const char* example) {
     order_reader order(file);
     order.for_each(form, example, [&](const file_line& line, const std::vector<std::string>& parts) {
@@ -181,7 +180,7 @@ std::string openmpi_rankfile(const plan_data& plan, const export_options&) {
     return out;
 }
 
-// Lines may stand in any order.
+// Lines may be in any order.
 plan_facts read_rankfile(const named_text& file) {
     struct place {
         file_line line;

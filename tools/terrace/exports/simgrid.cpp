@@ -21,9 +21,8 @@ namespace terrace::detail {
 
 namespace {
 
-// Zones within zones, one per domain. A zone has a router, in a zone of its own, by which it is reached. A node with
-// NICs is reached from outside by another router, which is behind the NICs: a rank's messages to it pass the rank's
-// own.
+// Writes nested zones, one per domain. Each zone has a router, in a separate zone, as its gateway. A node with NICs has
+// a second router behind its NICs as its outer gateway, so a rank's messages to other nodes pass the rank's own NIC.
 class platform {
 public:
     explicit platform(const hierarchy& machine) : machine_(machine) {}
@@ -46,13 +45,13 @@ private:
     static std::string link_id(int level, int child) { return fmt::format("link{}_{}", level, child); }
     static std::string nic_id(int nic) { return fmt::format("nic{}", nic); }
 
-    // Messages that meet at this level pass the links of all levels up to it, one on each side.
+    // Messages that meet at this level use the links of all levels up to it, one on each side.
     double link_latency(int level) const {
         const double below = level == 0 ? 0 : machine_.levels[at(level - 1)].latency;
         return std::max(0.0, machine_.levels[at(level)].latency - below) / 2;
     }
 
-    // What is below a level: a zone, and by what it is reached.
+    // Return the zone of a child of a level, and its gateway.
     static std::string inner_zone(int level, int child) {
         return level == 0 ? fmt::format("zone_rank{}", child) : zone_id(level - 1, child);
     }
@@ -64,7 +63,7 @@ private:
     static std::string outer_hub_id(int node) { return fmt::format("outside{}", node); }
     static std::string outer_router_id(int node) { return fmt::format("router_outside{}", node); }
 
-    // The NIC of all ranks of a node's child.
+    // Returns the NIC that all ranks of a node's child use.
     int nic_of(int level, int child) const {
         const int first = level == 0 ? child : machine_.shape.first_rank(level - 1, child);
         const int end = level == 0 ? child + 1 : machine_.shape.first_rank(level - 1, child + 1);
@@ -84,8 +83,8 @@ private:
                         "", 2 * depth, child, child);
     }
 
-    // One zone of all nodes, each with a link to the next one of every dimension. Messages go the shortest way, and
-    // pay the start-up on each link.
+    // Writes one zone of all nodes, each with a link to the next node in every dimension. Messages take the shortest
+    // way, and each link costs a start-up.
     void torus() {
         const int first = machine_.torus_level(), nodes = machine_.shape.members(first);
         const double inside = first == 0 ? 0 : machine_.levels[at(first - 1)].latency;
@@ -97,7 +96,7 @@ private:
             const double rate = machine_.levels[at(l)].bandwidth * machine_.ring_share(l) / stride;
             for (int n = 0; n < nodes; ++n) {
                 const int place = wrap(n / stride, size), next = n + stride * (wrap(place + 1, size) - place);
-                if (size == 1 || (size == 2 && place == 1)) continue;  // one link between two
+                if (size == 1 || (size == 2 && place == 1)) continue;  // one link between two nodes
                 const std::string id = link_id(l, n);
                 out_ += "    " + link(id, rate, std::max(0.0, machine_.levels[at(l)].latency - inside)) + "\n";
                 for (const auto& [from, to, direction] : {std::tuple(n, next, "UP"), std::tuple(next, n, "DOWN")})
@@ -110,7 +109,7 @@ private:
         out_ += routes + "  </zone>\n";
     }
 
-    // Elements of the file.
+    // These functions return elements of the file.
     static std::string link(const std::string& id, double rate, double latency) {
         return fmt::format(
             "<link id=\"{}\" bandwidth=\"{:.9g}Bps\" latency=\"{:.9g}s\" sharing_policy=\"SPLITDUPLEX\"/>", id, rate,
@@ -163,7 +162,7 @@ private:
     std::string out_;
 };
 
-// Reads what the writer above makes: zones, what is in them, and routes, which are ways from one gate to another.
+// Reads output of the writer above: zones with their contents, and routes from one gate to another.
 class platform_reader {
 public:
     explicit platform_reader(const named_text& file) : xml_(file.name, file.text) {}
@@ -193,7 +192,7 @@ private:
         return node.attribute(name).value();
     }
 
-    // A number before its unit.
+    // Checks a number with a unit.
     void expect_number(const pugi::xml_node& node, const char* name, std::string_view unit) const {
         std::string_view value = node.attribute(name).value();
         const bool has_unit = value.ends_with(unit);
@@ -203,7 +202,7 @@ private:
             xml_.fail(node, fmt::format("{} is no number of {}", name, unit));
     }
 
-    // An element, behind those around it; links of a route have an order.
+    // Reads an element inside the elements `around`. The links of a route have an order.
     void read_all(const pugi::xml_node& node, const std::string& around = "") {
         std::set<std::string> values;
         for (const pugi::xml_attribute& a : node.attributes()) values.insert(fmt::format("{}={}", a.name(), a.value()));
@@ -241,7 +240,7 @@ private:
 
     xml_file xml_;
     std::set<std::string> known_;
-    std::map<std::string, pugi::xml_node> names_;                       // that routes have
+    std::map<std::string, pugi::xml_node> names_;                       // names in routes
     std::array<std::map<std::string, std::set<std::string>>, 2> ways_;  // from gate to gate, and back
     std::size_t hosts_ = 0;
     plan_facts made_;

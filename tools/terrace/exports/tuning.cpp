@@ -1,4 +1,4 @@
-// Files that tell an MPI library which of its own algorithms to use for which message size.
+// Files that set the algorithms of an MPI library by message size.
 
 #include <algorithm>
 #include <array>
@@ -26,11 +26,11 @@ namespace {
 constexpr std::int64_t smallest = 64, largest = std::int64_t{1} << 28;   // sizes at which algorithms are priced [bytes]
 constexpr std::int64_t largest_intel = std::numeric_limits<int>::max();  // of a message [bytes]
 constexpr double infinite = std::numeric_limits<double>::infinity();
-constexpr double clearly = 1.25;  // times the price of another algorithm: what Open MPI's own must cost to be replaced
+constexpr double clearly = 1.25;  // factor by which Open MPI's own algorithm must be slower to be replaced
 
-// Returns the fastest algorithm of a library by message size. Between two powers of two times are nearly linear in the
-// bytes, and Open MPI changes its own choice at most once, so that what is worth it at both ends is so between them.
-// @param number the library's number of an algorithm; 0: it has none
+// Returns the fastest algorithm of a library by message size. Between two powers of two, times are nearly linear in the
+// bytes, and Open MPI changes its choice at most once. So an algorithm better at both ends is better between them.
+// @param number the library's number of an algorithm; 0: the library has none
 std::vector<library_choice> choices(const hierarchy& machine, collective what, int library_algorithm::*number) {
     const bool knows_own = number == &library_algorithm::openmpi || number == &library_algorithm::han;
     std::vector<library_choice> made;
@@ -39,7 +39,7 @@ std::vector<library_choice> choices(const hierarchy& machine, collective what, i
         const auto times = [&](const library_algorithm& a) {
             return std::array{library_time(machine, a, ends[0]), library_time(machine, a, ends[1])};
         };
-        std::array most{infinite, infinite};  // times that are worth it
+        std::array most{infinite, infinite};  // upper bounds for a replacement
         for (const std::int64_t end : ends) {
             if (!knows_own) break;
             const library_algorithm* own = openmpi_choice(what, machine.ranks(), static_cast<double>(end));
@@ -70,8 +70,8 @@ library_choices all_choices(const hierarchy& machine, const char* format, int li
                         "cannot be priced for other libraries",
                         format));
     if (machine.ranks() < 2) throw usage_error(fmt::format("terrace export --to {}: there is one rank", format));
-    // Each step at twice what was measured between two ranks, since with all of them at work it waits for the last one.
-    // So an algorithm of more steps must save more than they cost at worst.
+    // Each step counts twice the time measured between two ranks, since it waits for the slowest of all ranks. So an
+    // algorithm with more steps must save more than their worst-case cost.
     hierarchy late = machine;
     for (level& l : late.levels) {
         l.latency *= 2;
@@ -85,13 +85,13 @@ library_choices all_choices(const hierarchy& machine, const char* format, int li
     return made;
 }
 
-constexpr std::array<std::string_view, 3> greek{"alpha", "beta", "gamma"};  // of MPICH's compositions
+constexpr std::array<std::string_view, 3> greek{"alpha", "beta", "gamma"};  // suffixes of MPICH's compositions
 
 constexpr std::string_view mpich_names =
     " allgather allgatherv allreduce alltoall alltoallv alltoallw barrier bcast exscan gather gatherv reduce"
     " reduce_scatter reduce_scatter_block scan scatter scatterv ";
 
-// What a key of MPICH's file chooses by, and the words behind "="; bounds stand behind "<" or "<=".
+// A selector in MPICH's file, and the words allowed after "="; bounds follow "<" or "<=".
 struct selector {
     std::string_view name, words;
     bool bounds = false;
@@ -115,7 +115,7 @@ bool is_one_of(std::string_view words, std::string_view word) {
     return word.find(' ') == word.npos && words.find(fmt::format(" {} ", word)) != words.npos;
 }
 
-// True for those that MPICH 4.0 has of this collective.
+// Returns true for compositions of this collective in MPICH 4.0.
 bool is_composition(std::string_view key, std::string_view collective) {
     constexpr std::string_view begin = "composition=MPIDI_", middle = "_intra_composition_";
     const std::size_t there = key.find(middle);
@@ -137,7 +137,7 @@ bool is_selector(std::string_view key) {
     return found->bounds && value.find_first_not_of("0123456789") == value.npos && as_number<int>(value);
 }
 
-// True if one of the choices is that of each call. MPICH itself has choices for collectives that a file lacks.
+// Returns true if some choice applies to every call. MPICH has its own choices for collectives that a file lacks.
 bool has_last_choice(const json_value& choices) {
     const auto has = [&](const std::string& key) {
         return std::ranges::any_of(choices.entries, [&](const auto& entry) { return entry.first == key; });
@@ -149,7 +149,7 @@ bool has_last_choice(const json_value& choices) {
     });
 }
 
-// Keys in their order: MPICH takes the first that holds.
+// Adds keys in their order: MPICH uses the first that applies.
 void add_lines(const json_value& choices, const std::string& before, std::vector<std::string>& lines) {
     for (const auto& [key, inner] : choices.entries) {
         lines.push_back(fmt::format("{}{}", before, key));
@@ -157,7 +157,7 @@ void add_lines(const json_value& choices, const std::string& before, std::vector
     }
 }
 
-// MPICH aborts on keys that it does not know, on compositions of another collective, and on calls without a choice.
+// Counts rules. MPICH aborts on unknown keys, on compositions of another collective, and on calls without a choice.
 int mpich_rules(const json_file& file, const json_value& choices, std::string_view collective) {
     if (choices.what != json_value::kind::map || choices.entries.empty()) file.fail(choices, "choices expected here");
     int rules = 0;
@@ -177,8 +177,8 @@ int mpich_rules(const json_file& file, const json_value& choices, std::string_vi
     return rules;
 }
 
-// Returns the ranges of a variable, algorithm:from-to@ranks-ranks. @throws input_error unless they hold all sizes, each
-// once
+// Reads the ranges of a variable, algorithm:from-to@ranks-ranks. @throws input_error if they do not cover each size
+// exactly once
 void read_ranges(const file_line& line, const library_collective& of, std::string_view ranges, std::int64_t& ranks,
                  std::vector<std::string>& lines) {
     const std::regex form(R"((\d+):(\d+)-(\d+)@(\d+)-(\d+))");
@@ -233,8 +233,8 @@ plan_facts read_intel_variables(const named_text& file) {
     return made;
 }
 
-// Rules of the component `han`, which Open MPI 5 asks first: node by node, or on to the component `tuned`. Other
-// numbers of ranks, and collectives that are not priced, stay with it.
+// Writes rules of the component `han`, which Open MPI 5 asks first: node by node, or by the component `tuned`. Other
+// numbers of ranks, and collectives without prices, stay with `han`.
 std::string openmpi_han(const plan_data& plan, const export_options&) {
     const int ranks = plan.machine.ranks();
     library_choices found = all_choices(plan.machine, "openmpi-han", &library_algorithm::han);
@@ -305,7 +305,7 @@ std::string mpich_compositions_text(int ranks, const library_choices& of_collect
                 n + 1 < choices.size() ? fmt::format("<={}", choices[n + 1].from - 1) : std::string("=any");
             by_size["avg_msg_size" + size] = composition(choices[n].how->mpich);
         }
-        // "comm_size<" is also true of as many ranks in MPICH 4.0, below "is_commutative".
+        // In MPICH 4.0, "comm_size<" below "is_commutative" also includes equality.
         json by_ranks{{fmt::format("comm_size<={}", ranks - 1), by_nodes},
                       {fmt::format("comm_size<={}", ranks), by_size},
                       {"comm_size=any", by_nodes}};

@@ -33,8 +33,8 @@ using json = nlohmann::ordered_json;
 constexpr std::int64_t smallest = 1 << 10, largest = 256 << 20;  // [bytes]
 constexpr int ranks_on_page = 8;
 constexpr std::size_t spans_on_page = 20'000;
-constexpr std::int64_t steps_on_page = 1'000'000;  // of the simulation: a second or two
-constexpr int priced_ranks = 4096;                 // of a machine whose assumptions are priced, too
+constexpr std::int64_t steps_on_page = 1'000'000;  // limit of simulation steps: a second or two
+constexpr int priced_ranks = 4096;                 // larger machines get no prices of assumptions and baselines
 
 json level_json(const hierarchy& machine, int l) {
     const level& of = machine.levels[at(l)];
@@ -74,7 +74,7 @@ json machine_json(const hierarchy& machine) {
 
 bool is_large(const hierarchy& machine) { return machine.ranks() > priced_ranks; }
 
-// A row each, those that matter most first: of large machines the figure and its value alone.
+// Returns a row for each assumed figure, most important first; for large machines, only the figure and its value.
 json assumptions_json(const plan_data& plan) {
     json all = json::array();
     if (is_large(plan.machine)) {
@@ -105,7 +105,7 @@ json collective_json(const plan_data& plan, collective what, const std::vector<r
                           {"at", format_bytes(r.at)},
                           {"predicted", predicted_text(r)},
                           {"of_limit", percent_of_limit(r.limit, r.predicted)}});
-    std::vector<std::int64_t> sizes;  // that are plotted: powers of two, twice as far apart on large machines
+    std::vector<std::int64_t> sizes;  // sizes to plot: powers of four; every second on large machines
     for (std::int64_t b = smallest; b <= largest; b *= is_large(plan.machine) ? 16 : 4) sizes.push_back(b);
     json ours = json::array(), limits = json::array();
     for (const std::int64_t bytes : sizes) {
@@ -113,7 +113,7 @@ json collective_json(const plan_data& plan, collective what, const std::vector<r
         limits.push_back(limit(plan.machine, bytes, what));
     }
     json series{{{"name", "the plan"}, {"role", "plan"}, {"times", ours}}};
-    if (!is_large(plan.machine))  // tuning lanes of a ring over so many takes a minute
+    if (!is_large(plan.machine))  // tuning the lanes of a ring over so many ranks takes a minute
         for (const std::string& name : baselines_of(plan.machine, what)) {
             json times = json::array();
             for (const rule& r : tuned(plan.machine, baseline(plan.machine, name, what), sizes, what))
@@ -125,7 +125,7 @@ json collective_json(const plan_data& plan, collective what, const std::vector<r
 
 // ---- one call -------------------------------------------------------------------------------------------------------
 
-// The first and the last, and some evenly between.
+// Returns n ranks: the first, the last, and others evenly between.
 std::vector<int> evenly(int ranks, int n) {
     std::set<int> shown;
     for (int i = 0; i < n; ++i)
@@ -133,7 +133,7 @@ std::vector<int> evenly(int ranks, int n) {
     return {shown.begin(), shown.end()};
 }
 
-// As many as have few enough spans.
+// Returns as many ranks as have few enough spans.
 std::vector<int> ranks_to_show(const simulation& s) {
     const auto ranks = static_cast<int>(s.processors.size());
     for (int n = std::min(ranks_on_page, ranks);; --n) {
@@ -178,8 +178,8 @@ json timeline_json(const hierarchy& machine, const simulation& s) {
             {"left_out", left_out},         {"links", links}};
 }
 
-// Simulates the largest call up to so many bytes that is short enough; its size comes back in `bytes`. The price
-// counts messages before any program is made, which takes long on large machines; the simulation counts all steps.
+// Simulates the largest call of at most `bytes` that is short enough, and sets `bytes` to its size. The price counts
+// messages before programs are made, which is slow on large machines; the simulation counts all steps.
 std::optional<simulation> simulation_up_to(const plan_data& plan, collective what, std::int64_t& bytes) {
     const simulation_options how{.slot_bytes = slot_bytes(plan), .most_steps = steps_on_page};
     pricer prices(plan.machine);
@@ -198,7 +198,7 @@ std::optional<simulation> simulation_up_to(const plan_data& plan, collective wha
     return {};
 }
 
-// Why the timeline is not that of the call that was asked for.
+// Returns the reason if the timeline is not of the requested call.
 std::string timeline_note(const hierarchy& machine, std::int64_t asked, std::int64_t shown, bool simulated) {
     if (machine.ranks() == 1) return "There is no timeline: one rank sends nothing, and a call takes no time.";
     const std::string limit =

@@ -18,9 +18,9 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-constexpr std::size_t most_rows = 5000;  // of one table
+constexpr std::size_t most_rows = 5000;  // limit for one table
 constexpr std::size_t shares_on_page = 12;
-constexpr int deepest = 6;  // objects inside objects
+constexpr int deepest = 6;  // maximum depth of nested objects
 
 std::string cell_text(const json& value) {
     if (value.is_string()) return value.get<std::string>();
@@ -30,7 +30,7 @@ std::string cell_text(const json& value) {
     return value.dump();
 }
 
-// A number whose key says what it counts, with its unit.
+// Returns a number with its unit, if the key contains a unit.
 std::string cell_text(const std::string& key, const json& value) {
     const auto is = [&](std::string_view word) {
         return key == word || key.starts_with(fmt::format("{}_", word)) || key.ends_with(fmt::format("_{}", word));
@@ -45,9 +45,9 @@ bool is_table(const json& value) {
            std::all_of(value.begin(), value.end(), [](const json& v) { return v.is_object(); });
 }
 
-// ---- of terrace-bench -----------------------------------------------------------------------------------------------
+// ---- results of terrace-bench ---------------------------------------------------------------------------------------
 
-constexpr std::string_view ours = "hierarchical";  // what the plan says
+constexpr std::string_view ours = "hierarchical";  // name of the plan's results
 
 json entry_of(const json& object, const char* key) { return object.contains(key) ? object[key] : json(nullptr); }
 
@@ -65,7 +65,7 @@ struct measured_row {
     json from;
 };
 
-// All runs of a suite, or the one of which these are the results.
+// Returns all runs of a suite, or the one run of these results.
 std::vector<json> runs_of(const json& results) {
     if (!results.contains("runs")) return {{{"name", ""}, {"found", results}}};
     std::vector<json> all;
@@ -74,8 +74,8 @@ std::vector<json> runs_of(const json& results) {
     return all;
 }
 
-// What a line is called. Nothing where the first run, which has the plan beside its baselines, has it already: the
-// others have MPI in other settings.
+// Returns the name of a line; empty if the first run already has the line. The first run has the plan and its
+// baselines, the others have MPI in other settings.
 std::string line_name(const std::string& algorithm, const std::string& run, bool is_first) {
     if (is_first) return algorithm;
     return algorithm != "mpi" ? "" : run == "mpi" ? run : fmt::format("mpi, {}", run);
@@ -92,11 +92,11 @@ std::vector<measured_row> rows_of(const std::vector<json>& runs) {
     return all;
 }
 
-// The rows of one collective by algorithm and size.
+// The rows of one collective, by algorithm and size.
 struct measured {
     std::string collective;
     std::vector<std::int64_t> sizes;      // ascending
-    std::vector<std::string> algorithms;  // as they come
+    std::vector<std::string> algorithms;  // in order of appearance
     std::map<std::pair<std::string, std::int64_t>, const measured_row*> rows;
 
     const measured_row* at(std::string_view algorithm, std::int64_t bytes) const {
@@ -121,7 +121,7 @@ std::vector<measured> by_collective(const std::vector<measured_row>& rows) {
     return all;
 }
 
-// By size what the plan predicts; empty without the plan, or of a collective that it does not have.
+// Returns the plan's predictions by size; empty if there is no plan, or if it lacks the collective.
 std::vector<double> predictions(const measured& m, const plan_data* plan) {
     const std::optional<collective> what = parse_collective(m.collective);
     std::vector<double> times;
@@ -130,7 +130,7 @@ std::vector<double> predictions(const measured& m, const plan_data* plan) {
     return times;
 }
 
-// By size; 0 where the results have none.
+// Returns the limits by size; 0 if the results have none.
 std::vector<double> limits(const measured& m) {
     std::vector<double> all;
     for (const std::int64_t bytes : m.sizes) {
@@ -143,7 +143,7 @@ std::vector<double> limits(const measured& m) {
     return all;
 }
 
-// The plan's times, beside what it predicts and the limit, and how many times as long the others took in the same run.
+// Returns the plan's times with its predictions and the limit, and the relative times of the others in the same run.
 json comparison(const measured& m, const std::vector<double>& predicted, const std::vector<double>& limit) {
     json columns{"size", "measured"}, rows = json::array();
     if (!predicted.empty()) columns.insert(columns.end(), {"predicted", "measured / predicted"});
@@ -217,9 +217,9 @@ json bench_part(const std::string& file, const json& results, std::span<const pl
             {"collectives", collectives}};
 }
 
-// ---- of anything else -----------------------------------------------------------------------------------------------
+// ---- other results --------------------------------------------------------------------------------------------------
 
-// Facts and tables, with the names of the objects that they are in.
+// Collects facts and tables, named after the objects around them.
 void collect(const json& value, const std::string& name, int depth, json& facts, json& tables) {
     if (!value.is_structured()) {
         facts.push_back({name, cell_text(name, value)});
@@ -241,7 +241,7 @@ void collect(const json& value, const std::string& name, int depth, json& facts,
                 return !object.contains(key) || object[key].is_number() || object[key].is_null();
             };
             if (std::all_of(value.begin(), value.end(), is_number)) numbers.push_back(c);
-            columns[c] = key.substr(0, key.find("_seconds"));  // cells have their unit
+            columns[c] = key.substr(0, key.find("_seconds"));  // cells contain the unit
         }
         tables.push_back({{"name", name}, {"columns", columns}, {"rows", rows}, {"numbers", numbers}});
     } else if (value.is_object() && depth < deepest) {
@@ -256,9 +256,9 @@ json table_part(const std::string& file, const json& results) {
     return {{"kind", "tables"}, {"name", file}, {"facts", facts}, {"tables", tables}};
 }
 
-// ---- of the drop-in ------------------------------------------------------------------------------------------------
+// ---- results of the drop-in ----------------------------------------------------------------------------------------
 
-// From "bytes_from" to the first size that is in it no more.
+// Returns the range from "bytes_from" to the first size that is no longer in the class.
 std::string size_class_text(const json& row) {
     std::string from = text_of(row, "bytes_from");
     const std::string to = text_of(row, "bytes_to");
@@ -268,7 +268,7 @@ std::string size_class_text(const json& row) {
     return fmt::format("{} to {}", from, format_bytes(is_largest ? last : last + 1));
 }
 
-// Its name, and the seconds by Terrace and by MPI.
+// Returns the row's name, and the seconds with Terrace and with MPI.
 json share_of(const json& row) {
     const std::string size = size_class_text(row);
     return {
@@ -279,7 +279,7 @@ json share_of(const json& row) {
 json drop_in_part(const std::string& file, const json& results) {
     json part = table_part(file, results);
     part["kind"] = "drop-in";
-    part["facts"] = json::array();  // sums stand in the summary
+    part["facts"] = json::array();  // the summary has the sums
     for (const char* key : {"terrace", "mpi", "ranks", "of_all_ranks"})
         part["facts"].push_back({key, text_of(results, key)});
     std::vector<json> rows = results["rows"].get<std::vector<json>>();

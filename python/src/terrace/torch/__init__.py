@@ -1,6 +1,6 @@
 """PyTorch's collectives by a plan: `torch.distributed.init_process_group("terrace")`.
 
-Importing this module registers the back end. From torch 2.14 on torch finds it by itself when the package is installed.
+Importing this module registers the back end. From torch 2.14 on, torch finds the installed package itself.
 """
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ __all__ = ["Adasum", "Average", "Compression", "DistributedOptimizer", "Sum", "b
 
 
 def register() -> None:
-    """Makes "terrace" a back end of torch.distributed. May be called again."""
+    """Registers "terrace" as a back end of torch.distributed. May be called again."""
     if hasattr(dist.Backend, "TERRACE"):
         return
     parameters = inspect.signature(dist.Backend.register_backend).parameters
-    # torch 1.13 asks for no devices.
+    # torch 1.13 has no parameter for devices.
     devices = ["cpu", *(["cuda"] if torch.cuda.device_count() > 0 else [])]
     by_device = {"devices": devices} if "devices" in parameters else {}
     dist.Backend.register_backend("terrace", create_group, extended_api=True, **by_device)

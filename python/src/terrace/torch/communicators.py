@@ -1,4 +1,4 @@
-"""Communicators beside those of torch's groups: for hooks and optimisers, with plans that round on the wire."""
+"""Communicators in addition to those of torch's groups: for hooks and optimisers, with plans that round on the wire."""
 from __future__ import annotations
 
 import itertools
@@ -15,11 +15,11 @@ from terrace._stores import C10dStore
 from terrace.communicator import Communicator, create
 from terrace.settings import AnyPlan, Options, Plan, plan_of
 
-_numbers: dict[Any, itertools.count[int]] = {}  # by group: communicators that have been made
+_numbers: dict[Any, itertools.count[int]] = {}  # by group: numbers of its communicators
 
 
 def cluster_of(plan: Plan) -> str:
-    """The cluster file of the machine that a plan is for.
+    """Returns the cluster file of the machine of a plan.
 
     >>> import terrace
     >>> print(cluster_of(terrace.plan("package:2 core:2")).splitlines()[0])
@@ -32,13 +32,13 @@ def cluster_of(plan: Plan) -> str:
 
 
 def networks_of(plan: Plan) -> list[str]:
-    """The names of the levels that are no shared memory."""
+    """Returns the names of the levels that are not shared memory."""
     levels = re.findall(r"^    - \{name: ([^,}]+),.*?fabric: ([^,}]+)", plan.text, re.M)
     return [name for name, fabric in levels if fabric != "shm"]
 
 
 def planned_with_wire(plan: Plan, wire: str, levels: Sequence[str] | None) -> Plan:
-    """The plan that `terrace plan --wire` makes for the same machine. Without levels, all networks round."""
+    """Returns the plan that `terrace plan --wire` makes for the same machine. Without levels, all networks round."""
     named = list(levels) if levels is not None else networks_of(plan)
     if not named:
         raise usage_error(f"the machine of the plan \"{plan.name}\" has no network whose sums could be rounded")
@@ -47,7 +47,7 @@ def planned_with_wire(plan: Plan, wire: str, levels: Sequence[str] | None) -> Pl
 
 
 def _from_rank_0(store: C10dStore, rank: int, make: Any) -> str:
-    """What make() returns on rank 0. Where it fails all ranks raise its error."""
+    """Returns the result of make() on rank 0. If it fails, all ranks raise its error."""
     if rank == 0:
         try:
             text: str = make()
@@ -64,17 +64,17 @@ def _from_rank_0(store: C10dStore, rank: int, make: Any) -> str:
 
 def communicator_beside(group: Any = None, *, wire: str | None = None, levels: Sequence[str] | None = None,
                         plan: AnyPlan | None = None) -> Communicator:
-    """A communicator of the ranks of one of torch's groups, whatever its back end, which its members make together.
+    """Makes a communicator of the ranks of one of torch's groups, whatever its back end. Collective.
 
-    With `wire`, sums cross the networks `levels` (by default all) in that type; rank 0 then plans for the machine of
-    `plan`, which is by default that of TERRACE_PLAN. @raises usage_error without one
+    With `wire`, sums cross the networks `levels` (by default all) in this type. Rank 0 then plans for the machine of
+    `plan`, by default that of TERRACE_PLAN. @raises usage_error if there is neither
     """
     rank, size = dist.get_rank(group), dist.get_world_size(group)
     whole = group if group is not None else dist.group.WORLD
     number = next(_numbers.setdefault(whole, itertools.count()))
     c10d: Any = dist.distributed_c10d
     groups = c10d._world.pg_map if hasattr(c10d, "_world") else c10d._pg_map  # torch 1.13
-    name = getattr(whole, "group_name", "")  # a group that has been shrunk has the store of the whole one
+    name = getattr(whole, "group_name", "")  # a shrunk group has the store of the whole group
     store = C10dStore(dist.PrefixStore(f"terrace/{name}/{number}", groups[whole][1]))
     if wire is None and levels is not None:
         raise usage_error("levels round where wire says in which type: pass wire, too")

@@ -14,26 +14,26 @@ from terrace.torch.work import Work
 
 def ddp_hook(group: Any = None, *, wire: str | None = None, levels: Sequence[str] | None = None,
              plan: AnyPlan | None = None, error_feedback: bool = False) -> Callable[[Any, Any], Any]:
-    """Makes a hook that averages DDP's buckets over Terrace, whatever the back end of the group is. Collective.
+    """Makes a hook that averages DDP's buckets over Terrace, whatever the back end of the group. Collective.
 
         model = DistributedDataParallel(model, process_group=group)
         model.register_comm_hook(None, terrace.torch.ddp_hook(group, wire="bfloat16", levels=["rack"]))
 
-    With `wire` (bfloat16, float16, int8) sums cross the networks `levels` of the plan rounded to that type, by default
+    With `wire` (bfloat16, float16, int8), sums cross the networks `levels` of the plan rounded to this type, by default
     all its networks; inside nodes they are exact. The machine is that of `plan`, by default that of TERRACE_PLAN.
-    `error_feedback`: what a rank rounds away is added to its gradients of the next step; costs the memory of all
+    `error_feedback` adds a rank's rounding errors to its gradients of the next step. This needs the memory of all
     gradients once more. Order and sizes of buckets are DDP's (bucket_cap_mb).
 
-    The result's attribute `communicator` is its communicator; it lives as long as the hook.
+    The result has an attribute `communicator`, which lives as long as the hook.
     """
     comm = communicator_beside(group, wire=wire, levels=levels, plan=plan)
-    lost: dict[tuple[int, ...], Any] = {}  # by parameters of a bucket: what was rounded away
+    lost: dict[tuple[int, ...], Any] = {}  # by parameters of a bucket: its rounding errors
 
     def with_feedback(bucket: Any) -> Work:
         tensor, key = bucket.buffer(), tuple(id(p) for p in bucket.parameters())
         if key not in lost:
             if bucket.index() == 0:
-                lost.clear()  # DDP has laid out its buckets anew
+                lost.clear()  # DDP has new buckets
             lost[key] = torch.zeros_like(tensor)
         errors = lost[key]
         tensor.add_(errors)

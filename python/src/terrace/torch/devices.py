@@ -1,7 +1,7 @@
-"""The GPU of a group: its stream, and calls of tensors there.
+"""The GPU of a group: its stream, and calls of tensors on the GPU.
 
-Calls are put into a stream of the communicator's, behind the work of the stream that is torch's current one. `wait()`
-makes the current stream wait, not the caller, as with torch's own back end for GPUs.
+Calls are added to a stream of the communicator, after the work of torch's current stream. `wait()` makes the current
+stream wait, not the caller, as in torch's own back end for GPUs.
 """
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Future: Any = torch.futures.Future
 
 
 class Gpu:
-    """Of one communicator, which gets it here unless it has it. Collective."""
+    """The GPU of one communicator, which starts to use it here if it has none. Collective."""
 
     def __init__(self, comm: Communicator, device: torch.device) -> None:
         if not comm.has_device:
@@ -34,23 +34,23 @@ class Gpu:
         self._under_way: Deque[GpuWork] = deque()
 
     def follow(self) -> None:
-        """Lets what the stream gets from now on wait for the work of the current stream."""
+        """Makes later work of the stream wait for the work of the current stream."""
         self.stream.wait_stream(cuda.current_stream(self.device))
 
     def keep(self, work: GpuWork) -> None:
-        """Keeps the memory of a call until it is complete."""
+        """Keeps the memory of a call alive until it is complete."""
         while self._under_way and self._under_way[0].is_over():
             self._under_way.popleft()
         self._under_way.append(work)
 
     def finish(self) -> None:
-        """Returns when all calls are complete. Keeps no memory any more: what used it is over."""
+        """Returns when all calls are complete, and releases their memory."""
         self.stream.synchronize()
         self._under_way.clear()
 
 
 class GpuWork(Work):
-    """A call of tensors on a GPU. It is in the stream when this is made, and so is what finishes it."""
+    """A call of tensors on a GPU. Its constructor adds the completion work to the stream, after the call itself."""
 
     on_gpu = True
 
@@ -64,7 +64,7 @@ class GpuWork(Work):
             self._reached = cuda.Event()
             self._reached.record(gpu.stream)
         self._kept = finish
-        if cuda.is_current_stream_capturing():  # the graph runs it, and its event tells nothing outside
+        if cuda.is_current_stream_capturing():  # the graph runs the call, and its event has no meaning outside
             self._parts, self._kept = [], None
             self._done.set()
         else:
@@ -76,7 +76,7 @@ class GpuWork(Work):
             event.end()
 
     def is_over(self) -> bool:
-        """Whether the call is complete, or has failed."""
+        """Returns True if the call is complete, or has failed."""
         if self._done.is_set():
             return True
         try:
@@ -96,8 +96,8 @@ class GpuWork(Work):
         return bool(part.is_over() if isinstance(part, GpuWork) else part.test())
 
     def wait(self, timeout: timedelta | None = None) -> bool:
-        """Makes the current stream wait for the call. With a timeout, the caller waits. Raises the call's error, where
-        it is known."""
+        """Makes the current stream wait for the call. With a timeout, the caller waits. Raises the call's error, if
+        known."""
         seconds = seconds_of(timeout)
         if seconds is not None and not self._done_within(seconds):
             raise RuntimeError(f"the call was not complete within {seconds} s")
@@ -118,7 +118,7 @@ class GpuWork(Work):
         raise RuntimeError("a call of tensors on a GPU calls nobody back: its future does, in a stream")
 
     def get_future(self) -> Any:
-        """A torch.futures.Future of the results, whose callbacks run at once, in streams that wait for the call."""
+        """Returns a torch.futures.Future of the results. Callbacks run at once, in streams that wait for the call."""
         if holders.is_asking(self):
             return Future()
         if self._future is None:
@@ -137,13 +137,13 @@ class GpuWork(Work):
 
 
 def on_host(tensor: Tensor) -> Tensor:
-    """A contiguous tensor, or a copy of it, in memory of the host: messages have no other."""
+    """Returns a contiguous tensor, or a contiguous copy, in host memory, which messages require."""
     return tensor.contiguous().cpu() if is_on_gpu(tensor) else tensor.contiguous()
 
 
 def room_on_host(tensor: Tensor) -> tuple[Tensor, Callable[[], None] | None]:
-    """Memory of the host for what a tensor receives, and what copies it there; nothing where it is the tensor's own.
-    What the current stream does with a tensor on a GPU is done before this returns."""
+    """Returns host memory for data that a tensor receives, and a function that copies them to the tensor; None if the
+    memory is the tensor's own. Waits for the current stream's work on a tensor on a GPU."""
     if not is_on_gpu(tensor):
         return room_for_one(tensor)
     cuda.current_stream(tensor.device).synchronize()
@@ -157,13 +157,13 @@ def room_on_host(tensor: Tensor) -> tuple[Tensor, Callable[[], None] | None]:
 
 
 class Calls:
-    """Calls of one group, of tensors on the host or on its GPU. Mixed into a class of torch's."""
+    """Calls of one group, of tensors on the host or on its GPU. A mixin for a class of torch's."""
 
     _comm: Communicator
     _gpu: Gpu | None = None
 
     def _on_gpu(self, device: torch.device) -> Gpu:
-        """The group's GPU, which it gets at the first call of a tensor there. Collective then."""
+        """Returns the group's GPU. The first call sets it, and is collective."""
         if self._gpu is None:
             self._gpu = Gpu(self._comm, device)
         elif device.index not in (None, self._gpu.device.index):

@@ -1,4 +1,4 @@
-"""What would trip a run: `python -m terrace.torch.doctor`."""
+"""Finds problems that a run would have: `python -m terrace.torch.doctor`."""
 from __future__ import annotations
 
 import os
@@ -12,7 +12,7 @@ from terrace import _planning
 
 
 class Finding(NamedTuple):
-    """One line: whether it is fine, what was looked at, what to do."""
+    """One line of output: True if there is no problem, a text with the fix, and True if the line may matter."""
 
     fine: bool
     text: str
@@ -61,7 +61,7 @@ def _library() -> Iterator[Finding]:
 def _gpus(comm: terrace.Communicator) -> Iterator[Finding]:
     try:
         import torch
-    except Exception:  # which _torch() says
+    except Exception:  # _torch() reports this
         return
     if torch.cuda.device_count() == 0:
         return
@@ -73,9 +73,9 @@ def _gpus(comm: terrace.Communicator) -> Iterator[Finding]:
                       'init_process_group("cpu:terrace,cuda:nccl")')
 
 
-# What `terrace doctor` says that matters without MPI, too.
+# Subjects of `terrace doctor` that also matter without MPI.
 _OF_THE_MACHINE = ("shared memory", "open files", "locked memory", "network", "host name", "variables")
-# torchrun's agents meet under names of hosts only where nobody says an address.
+# torchrun's agents use host names only if no address is given.
 _ADVICE = {"host name": "\n       or start torchrun on several nodes with --local-addr ADDRESS"}
 
 
@@ -104,7 +104,7 @@ def _plan() -> Iterator[Finding]:
 
 
 def main() -> int:
-    """Prints the findings; 1 if one is bad."""
+    """Prints the findings. Returns 1 if there is a problem."""
     found = [finding for look in (_library, _torch, _machine, _plan) for finding in look()]
     for one in found:
         print(f"{'FIX ' if not one.fine else 'note' if one.may_matter else 'ok  '} {one.text}")

@@ -1,4 +1,4 @@
-"""Training through failures: who has failed, and who goes on."""
+"""Training through failures: the ranks that have failed, and those that continue."""
 from __future__ import annotations
 
 from typing import Any
@@ -12,7 +12,7 @@ from terrace.torch.tensors import elements
 
 
 def survivors(comm: Communicator) -> tuple[Communicator, list[int]]:
-    """The communicator of the ranks that have not failed, and their ranks in this one. Called by all of them."""
+    """Returns a communicator of the ranks that have not failed, and their ranks in this one. Collective among these."""
     mine = torch.tensor([comm.rank])
     while True:
         comm = comm.shrink()
@@ -20,15 +20,15 @@ def survivors(comm: Communicator) -> tuple[Communicator, list[int]]:
         try:
             comm.allgather(elements(mine), elements(left))
             return comm, [int(rank) for rank in left]
-        except rank_failed_error:  # one more: the others see that, too
+        except rank_failed_error:  # another rank has failed, which the others see, too
             continue
 
 
 def failed_ranks(group: Any = None) -> list[int]:
-    """The ranks of one of torch's groups that have failed, as an error of its calls has said; none where none has.
+    """Returns the failed ranks of one of torch's groups, as an error of its calls reported; an empty list without one.
 
-    torch.distributed.shrink_group(failed_ranks()) goes on without them (torch 2.14 and later). An error that comes out
-    of DDP's backward() says in its text alone who has failed.
+    torch.distributed.shrink_group(failed_ranks()) continues without these (torch 2.14 and later). An error from DDP's
+    backward() has the failed ranks only in its text.
     """
     whole = group if group is not None else dist.group.WORLD
     backend = whole._get_backend(torch.device("cpu")) if hasattr(whole, "_get_backend") else whole

@@ -1,8 +1,8 @@
-"""torch's Work asks Terrace's.
+"""Forwards calls of torch's Work to Terrace's.
 
-torch wraps a Work that a back end in Python returns into one of its own, which passes on `wait` and `get_future` alone
-(torch 2.15: PyWorkHolder). This module makes the other questions reach the Work that is inside. Works of other back
-ends answer as before.
+torch wraps a Work that a back end in Python returns into one of its own, which forwards only `wait` and `get_future`
+(torch 2.15: PyWorkHolder). This module makes the other functions reach the Work inside. Works of other back ends are
+unchanged.
 """
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _asked = threading.local()
 
 
 def is_asking(work: Any) -> bool:
-    """Whether a holder is being asked what is inside. Called by get_future() of what is."""
+    """Returns True if _inside() wants to know the Work in a holder. Called by get_future() of that Work."""
     if not getattr(_asked, "asking", False):
         return False
     _asked.inside = work
@@ -26,7 +26,7 @@ def is_asking(work: Any) -> bool:
 
 
 def _inside(holder: Any) -> Any:
-    """Terrace's Work inside one of torch's; None if there is none."""
+    """Returns Terrace's Work inside one of torch's; None if there is none."""
     _asked.asking, _asked.inside = True, None
     try:
         holder.get_future()

@@ -10,16 +10,16 @@ from terrace.torch.devices import Calls, on_host, room_on_host
 from terrace.torch.tensors import Tensors, one, raw
 from terrace.torch.work import Work, named
 
-# A tag that callers cannot use: torch's are nonnegative and, of anything that exists, small.
+# A tag that callers cannot use: torch's tags are nonnegative, and small in practice.
 BLOCK_TAG = 2**31 - 1
 
 
 class Messages(Calls):
-    """Mixed into a class of torch's."""
+    """A mixin for a class of torch's."""
 
     _timeout: timedelta
     _store: Any
-    _barriers = 0  # monitored ones that have been begun
+    _barriers = 0  # number of monitored barriers that have begun
 
     @named("send")
     def send(self, tensors: Tensors, rank: int, tag: int = 0) -> Work:
@@ -39,10 +39,10 @@ class Messages(Calls):
 
     recvAnysource = recv_anysource
 
-    # ---- a barrier that names who is missing
+    # ---- a barrier that reports missing ranks
 
     def monitored_barrier(self, opts: Any, wait_all_ranks: bool = False) -> None:
-        """Rank 0 waits until each rank has said in the store that it is here, and names those that do not in time."""
+        """Rank 0 waits until each rank has an entry in the store, and reports the ranks that are late."""
         rank, size = self._comm.rank, self._comm.size
         timeout = opts if isinstance(opts, timedelta) else getattr(opts, "timeout", self._timeout)
         end, self._barriers = time.monotonic() + timeout.total_seconds(), self._barriers + 1
@@ -65,10 +65,10 @@ class Messages(Calls):
                                f"{milliseconds}")
         self._store.put(f"{room}all", b"1")
         for key in [f"{room}{r}" for r in range(1, size)] + [f"monitored_barrier/{self._barriers - 1}/all"]:
-            self._store.remove(key)  # everybody has seen these
+            self._store.remove(key)  # all ranks have seen these
 
     def _missing(self, room: str, wanted: Iterable[str], end: float) -> list[str]:
-        """Those of the keys that are not in the store until `end`."""
+        """Returns the keys that are still not in the store at `end`."""
         waiting, pause = list(wanted), 0.0002
         while True:
             waiting = [key for key in waiting if self._store.get(room + key) is None]

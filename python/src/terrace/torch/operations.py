@@ -1,5 +1,5 @@
-"""The collectives that torch.distributed calls, over one communicator. The same for a Backend (torch 2.14 and later)
-and for a ProcessGroup (before)."""
+"""The collectives that torch.distributed calls, over one communicator. The same class serves a Backend (torch 2.14 and
+later) and a ProcessGroup (before)."""
 from __future__ import annotations
 
 import math
@@ -20,22 +20,22 @@ from terrace.torch.tensors import (Tensor, Tensors, elements, multiplied, one, p
 from terrace.torch.work import Work, named
 
 def in_background(opts: Any) -> bool:
-    """Whether nobody may be waiting for the call."""
+    """Returns True if it is possible that no thread waits for the call."""
     return bool(getattr(opts, "asyncOp", True))
 
 
 class Operations(Messages):
-    """Mixed into a class of torch's."""
+    """A mixin for a class of torch's."""
 
-    #: What torch calls the back end, and profiles its calls.
+    #: Name of the back end in torch, also for profiles of its calls.
     backend_name = "terrace"
 
     _comm: Communicator
     _store: Any
     _timeout: timedelta
-    _calls = 0  # that have been started
+    _calls = 0  # number of calls that have been started
     _recent: Deque[Work] = deque(maxlen=0)  # works that are kept alive
-    failed: tuple[int, ...] = ()  # ranks that have failed, as a call has found
+    failed: tuple[int, ...] = ()  # failed ranks that a call has found
 
     def getBackendName(self) -> str:
         return self.backend_name
@@ -44,11 +44,11 @@ class Operations(Messages):
         return self._calls
 
     def note_failure(self, error: BaseException | None) -> None:
-        """Keeps which ranks have failed: DDP passes on no more than the text of an error."""
+        """Keeps the ranks that have failed: DDP only passes on the text of an error."""
         if isinstance(error, rank_failed_error):
             self.failed = tuple(f.rank for f in error.failed)
 
-    # ---- calls on contiguous copies, where a tensor is not
+    # ---- calls on contiguous copies, if a tensor is not contiguous
 
     def _in_place(self, tensor: Tensor, start: Callable[[Tensor], Request], opts: Any) -> Work:
         if tensor.is_contiguous():
@@ -61,7 +61,7 @@ class Operations(Messages):
         return self._work([start(room)], results, finish, in_background(opts))
 
     def _coalesced(self, start: Callable[..., Work], opts: Any, *tensors: Tensors) -> Work:
-        """A call of each tensor, or of each pair of them, in a group: they move along together."""
+        """Makes a call for each tensor, or for each pair of tensors, in a group: they progress together."""
         of_each = SimpleNamespace(reduceOp=getattr(opts, "reduceOp", None), asyncOp=False)
         with self._comm.group():
             works = [start(*some, of_each) for some in zip(*tensors)]
@@ -90,7 +90,7 @@ class Operations(Messages):
         return self._allreduce_sparse(one(tensors), opts)
 
     def _allreduce_sparse(self, tensor: Tensor, opts: Any) -> Work:
-        """Everybody gets the entries of all ranks, and adds them up in the order of ranks."""
+        """Gathers the entries of all ranks on each rank, and adds them up in the order of ranks."""
         if reduction(opts.reduceOp, tensor.dtype).op != "sum":
             raise ValueError("terrace reduces sparse tensors by SUM")
         mine = tensor.coalesce().cpu()
@@ -102,7 +102,7 @@ class Operations(Messages):
         return Work([], [summed], lambda: tensor.copy_(summed), True)
 
     def _gather_columns(self, rows: Tensor, counts: Tensor) -> Tensor:
-        """The rows of all ranks, one after the other."""
+        """Returns the rows of all ranks, by rank."""
         row = rows.element_size() * math.prod(rows.shape[1:])
         out = rows.new_empty((int(counts.sum()), *rows.shape[1:]))
         self._comm.allgather(raw(rows), raw(out), counts=[int(c) * row for c in counts])
@@ -141,7 +141,7 @@ class Operations(Messages):
 
     reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
 
-    # ---- what only moves
+    # ---- collectives without reductions
 
     @named("broadcast")
     def broadcast(self, tensors: Tensors, opts: Any) -> Work:
@@ -200,7 +200,7 @@ class Operations(Messages):
 
     @named("gather", 1)
     def gather_single(self, output: Tensor, input: Tensor, opts: Any = None) -> Work:
-        """`output` has the blocks of all ranks on the root, and nothing elsewhere."""
+        """Sets `output` to the blocks of all ranks on the root; other ranks do not use it."""
         mine, root = input.contiguous(), opts.rootRank
         if self._comm.rank != root:
             return self._work([self._comm.gather_async(self._raw(mine), None, root)], [], None, in_background(opts))
@@ -247,21 +247,21 @@ class Operations(Messages):
         return Work(requests, [outputs], finish, in_background(opts))
 
     def _exchange(self, blocks: Tensors, into: Tensors) -> list[Request]:
-        """Lengths that two ranks know, and no other: a message for each pair."""
+        """Exchanges blocks whose lengths only their two ranks know: a message for each pair of ranks."""
         requests: list[Request] = [self._comm.recv_async(raw(t), r, BLOCK_TAG) for r, t in enumerate(into)]
         return requests + [self._comm.send_async(raw(t), r, BLOCK_TAG) for r, t in enumerate(blocks)]
 
     @named("barrier", None)
     def barrier(self, opts: Any = None) -> Work:
-        if self._gpu is not None:  # what the current stream has been given is over, too
+        if self._gpu is not None:  # also completes the work of the current stream
             self._gpu.follow()
             self._gpu.finish()
         return self._work([self._comm.barrier_async()], [], None, in_background(opts))
 
-    # ---- life
+    # ---- shutdown
 
     def _on_close(self) -> None:
-        """Replaced by whoever keeps the group."""
+        """Does nothing. The owner of the group replaces it."""
 
     def shutdown(self) -> None:
         if self._gpu is not None:
@@ -270,6 +270,6 @@ class Operations(Messages):
         self._on_close()
 
     def abort(self) -> None:
-        """As shutdown, of calls that may hang."""
+        """Does the same as shutdown, even if calls hang."""
         self._comm.abort()
         self.shutdown()

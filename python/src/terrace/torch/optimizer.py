@@ -1,4 +1,4 @@
-"""Optimisers that reduce gradients, in the form of Horovod's."""
+"""Optimisers that reduce gradients, with an interface like Horovod's."""
 from __future__ import annotations
 
 import contextlib
@@ -16,7 +16,7 @@ Average, Sum, Adasum = "avg", "sum", "adasum"
 
 
 class Compression:
-    """The types that gradients may be converted to before they are sent."""
+    """The types to which gradients may be converted before they are sent."""
 
     none = None
     fp16 = torch.float16
@@ -24,8 +24,8 @@ class Compression:
 
 
 class _Gradients:
-    """The gradients of one optimiser, and the reducer, which is made when the first iteration has shown which of them
-    are sparse."""
+    """The gradients of one optimiser, and the reducer. The reducer is made after the first iteration, which shows the
+    sparse gradients."""
 
     def __init__(self, comm: Communicator, named: Sequence[tuple[str, Any]], op: str, compression: torch.dtype | None,
                  passes: int, sparse_as_dense: bool, **options: Any) -> None:
@@ -34,7 +34,7 @@ class _Gradients:
         self.options = options
         self.reducer: GradientReducer | None = None
         self.sparse: list[bool] = []
-        self.sent: dict[int, Any] = {}  # of this iteration: what the reducer writes to
+        self.sent: dict[int, Any] = {}  # of this iteration: tensors that the reducer writes to
         self.seen = [0] * len(named)  # backward passes since the last step
         self.handles = [self._on_gradient(i, p) for i, p in enumerate(self.parameters)]
 
@@ -93,7 +93,7 @@ class _Gradients:
         return GradientReducer(self.comm, listed, op=self.op, **self.options)
 
     def synchronize(self) -> None:
-        """Sends what is not sent yet, zeros where there is no gradient, and waits for all."""
+        """Sends the gradients not yet sent, as zeros if they are missing, and waits for all."""
         if self.reducer is None:
             self.reducer = self._make_reducer()
         for index in range(len(self.parameters)):
@@ -118,19 +118,19 @@ class _Gradients:
 
 
 class _Distributed:
-    """Mixed into the class of the optimiser."""
+    """A mixin for the class of the optimiser."""
 
     _gradients: _Gradients
     _synchronizes: bool
 
     def synchronize(self) -> None:
-        """Returns when all gradients are reduced; for clipping before step()."""
+        """Returns when all gradients are reduced, for clipping before step()."""
         self._gradients.synchronize()
         self._is_synchronized = True
 
     @contextlib.contextmanager
     def skip_synchronize(self) -> Iterator[None]:
-        """A `with` block whose step() does not reduce, after synchronize()."""
+        """A `with` block in which step() does not reduce. For use after synchronize()."""
         self._synchronizes = False
         try:
             yield
@@ -138,7 +138,7 @@ class _Distributed:
             self._synchronizes = True
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Reduces the gradients, then does the optimiser's own step."""
+        """Reduces the gradients, then runs the optimiser's own step."""
         loss = None
         if closure is not None:
             with torch.enable_grad():
@@ -149,7 +149,7 @@ class _Distributed:
         return loss
 
     def zero_grad(self, *arguments: Any, **more: Any) -> None:
-        """Clears gradients. Not between backward() and step(), where they may be in use."""
+        """Clears gradients. Not allowed between backward() and step(), when they may be in use."""
         gradients = self._gradients
         if any(gradients.seen) and gradients.passes == 1:
             raise RuntimeError("zero_grad() was called after backward(), before step() or synchronize(): gradients may "
@@ -178,15 +178,15 @@ def DistributedOptimizer(optimizer: Any, named_parameters: Iterable[tuple[str, A
                          bucket_bytes: int | None = None, error_feedback: bool = False) -> Any:
     """Wraps an optimiser of torch so that step() reduces gradients over all ranks first, while the backward pass runs.
 
-    The result is of the optimiser's own class, too, and shares its state. Collective.
+    The result also has the optimiser's own class, and shares its state. Collective.
 
-    :param named_parameters: of the model; the same on all ranks
-    :param compression: the type that gradients are converted to on this rank: Compression.fp16, Compression.bf16
-    :param backward_passes_per_step: backward passes whose gradients add up locally
+    :param named_parameters: names and parameters of the model; the same on all ranks
+    :param compression: type to which gradients are converted on this rank: Compression.fp16, Compression.bf16
+    :param backward_passes_per_step: number of backward passes whose gradients are added up locally
     :param op: Average or Sum; Adasum is refused
-    :param sparse_as_dense: gradients of embeddings travel whole
-    :param wire, levels, plan, error_feedback: as ddp_hook() has them
-    :param bucket_bytes: the most bytes of a bucket; terrace.gradients.AUTOMATIC chooses
+    :param sparse_as_dense: converts sparse gradients of embeddings to dense ones
+    :param wire, levels, plan, error_feedback: as in ddp_hook()
+    :param bucket_bytes: maximum size of a bucket; terrace.gradients.AUTOMATIC chooses it
     """
     if op == Adasum:
         raise ValueError("Adasum is no operation of Terrace: gradients are combined by Average or Sum")

@@ -10,14 +10,14 @@ from terrace.torch.tensors import Tensors
 
 
 class Event:
-    """The time of one call, with the shapes of its tensors, as those of torch's own back ends."""
+    """The time of one call, with the shapes of its tensors, as in events of torch's own back ends."""
 
     def __init__(self, name: str, tensors: Tensors) -> None:
         self._thread = threading.get_ident()
         self._handle: Any = torch.autograd._record_function_with_args_enter(name, *tensors)
 
     def end(self) -> None:
-        """Ends it in a thread other than it began in, which is how torch knows the event of an asynchronous call."""
+        """Ends the event in another thread than the one that began it: torch identifies asynchronous calls by this."""
         handle, self._handle = self._handle, None
         if handle is None:
             return
@@ -30,7 +30,7 @@ class Event:
 
 
 def begun(name: str, tensors: Any) -> Event | None:
-    """The event of a call that begins; None where nobody makes a profile."""
+    """Returns an event for a call that begins; None without a profiler."""
     if not torch.autograd._profiler_enabled():
         return None
     shown = [tensors] if isinstance(tensors, torch.Tensor) else tensors if isinstance(tensors, (list, tuple)) else []

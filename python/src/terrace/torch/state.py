@@ -1,4 +1,4 @@
-"""State from one rank to all: parameters, and what optimisers keep."""
+"""Copies of state from one rank to all: parameters, and state of optimisers."""
 from __future__ import annotations
 
 from typing import Any, Iterable, Mapping, NamedTuple
@@ -8,7 +8,7 @@ import torch.distributed as dist
 
 
 class _Place(NamedTuple):
-    """Where a tensor was."""
+    """The place of a tensor that was removed."""
 
     shape: tuple[int, ...]
     dtype: torch.dtype

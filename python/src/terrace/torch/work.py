@@ -1,4 +1,4 @@
-"""Calls of torch that have been started."""
+"""Works: calls of torch that have been started."""
 from __future__ import annotations
 
 import functools
@@ -20,14 +20,14 @@ _HOST = socket.gethostname()
 
 
 def seconds_of(timeout: timedelta | None) -> float | None:
-    """torch says 0 or less for none."""
+    """Returns a timeout in seconds; None if there is none, which torch writes as 0 or less."""
     seconds = timeout.total_seconds() if timeout is not None else 0.0
     return seconds if seconds > 0 else None
 
 
 def named(title: str, shown: int | None = 0) -> Callable[[Callable[..., Work]], Callable[..., Work]]:
-    """Marks a function that starts a call of torch: its name in profiles and errors. Profiles show the shapes of
-    argument number `shown`."""
+    """Marks a function that starts a call of torch. `title` is its name in profiles and errors. Profiles show the
+    shapes of argument number `shown`."""
     def mark(start: Callable[..., Work]) -> Callable[..., Work]:
         @functools.wraps(start)
         def call(self: Any, *arguments: Any, **more: Any) -> Work:
@@ -49,10 +49,10 @@ def named(title: str, shown: int | None = 0) -> Callable[[Callable[..., Work]], 
 
 
 class Work(dist._Work):  # type: ignore[misc, unused-ignore]
-    """One call of torch: the requests, or other works, that it takes, and what is to be done when they are complete.
+    """One call of torch: its requests, or other works, and a function to call when they are complete.
 
-    A thread that waits moves the requests along itself. Where nobody may be waiting (async_op, futures), the
-    communicator's own thread does.
+    A waiting thread advances the requests itself. If possibly no thread waits (async_op, futures), the communicator's
+    own thread does this.
     """
 
     on_gpu = False
@@ -65,7 +65,7 @@ class Work(dist._Work):  # type: ignore[misc, unused-ignore]
         self._error: BaseException | None = None
         self._lock, self._done = threading.RLock(), threading.Event()
         self._listeners: list[Callable[[BaseException | None], None]] = []
-        self._open = 0  # parts that call back
+        self._open = 0  # number of parts that have yet to call back
         self._is_background = False
         self._future: Any = None
         self._title, self._rank, self._event = "", -1, None  # type: tuple[str, int, Event | None]
@@ -75,7 +75,7 @@ class Work(dist._Work):  # type: ignore[misc, unused-ignore]
             self._move_in_background()
 
     def belongs_to(self, title: str, group: Any, began: float, event: Event | None) -> None:
-        """Names the call, and the group that hears of ranks that have failed."""
+        """Sets the call's name, and the group that is informed of failed ranks."""
         with self._lock:
             self._title, self._rank, self._began = title, group._comm.rank, began
             is_complete = self._done.is_set()
@@ -108,7 +108,7 @@ class Work(dist._Work):  # type: ignore[misc, unused-ignore]
         self._complete(self._error)
 
     def _complete(self, error: BaseException | None) -> None:
-        """Copies results to where torch wants them, and tells whoever listens."""
+        """Copies results to torch's tensors, and calls the listeners."""
         try:
             if error is None and self._finish is not None:
                 self._finish()
@@ -147,7 +147,7 @@ class Work(dist._Work):  # type: ignore[misc, unused-ignore]
         else:
             self._move_in_background()
 
-    # ---- what torch calls
+    # ---- functions that torch calls
 
     def wait(self, timeout: timedelta | None = None) -> bool:
         """Returns once the call is complete. Raises its error."""
@@ -162,38 +162,38 @@ class Work(dist._Work):  # type: ignore[misc, unused-ignore]
         return True
 
     def get_future(self) -> Any:
-        """A torch.futures.Future of the results. An error comes out of it as RuntimeError, with its text."""
+        """Returns a torch.futures.Future of the results. Its errors are of type RuntimeError, with the same text."""
         if holders.is_asking(self):
             return torch.futures.Future()
         with self._lock:
             if self._future is not None:
                 return self._future
             complete = torch.futures.Future()
-            # Only what a callback raises is an error for C++: DDP takes that of set_exception() for a result.
+            # C++ only treats exceptions of callbacks as errors: DDP treats the value of set_exception() as a result.
             self._future = complete.then(lambda _: self._outcome())
         self.then(lambda _: complete.set_result(None))
         return self._future
 
     def _outcome(self) -> Any:
-        """The results of a call that is complete. Raises its error."""
+        """Returns the results of a complete call. Raises its error."""
         error = self.exception()
         if error is not None:
             raise error
         return self._results
 
-    # ---- what torch asks through holders.py
+    # ---- functions that torch calls through holders.py
 
     def is_completed(self) -> bool:
-        """Whether the call is complete. The communicator's own thread moves it along from here on."""
+        """Returns True if the call is complete. From now on, the communicator's own thread advances the call."""
         self._move_in_background()
         return self._done.is_set()
 
     def is_success(self) -> bool:
-        """Whether the call is complete, without an error."""
+        """Returns True if the call is complete without an error."""
         return self._done.is_set() and self._error is None
 
     def exception(self) -> BaseException | None:
-        """The error of a call that is complete, with the rank, its host and the call in its text."""
+        """Returns the error of a complete call. Its text includes the rank, the host and the call."""
         error = self._error
         if error is not None and self._title and not hasattr(error, "host"):
             what = "timeout in " if isinstance(error, timeout_error) else ""
@@ -202,7 +202,7 @@ class Work(dist._Work):  # type: ignore[misc, unused-ignore]
         return error
 
     def source_rank(self) -> int:
-        """The rank that a message came from."""
+        """Returns the rank that sent the message."""
         if self._receive is None:
             raise RuntimeError("only a receive has a source")
         return self._receive.received.source
@@ -210,11 +210,11 @@ class Work(dist._Work):  # type: ignore[misc, unused-ignore]
     _source_rank = source_rank
 
     def result(self) -> Any:
-        """The tensors that the call has written."""
+        """Returns the tensors that the call has written."""
         return self._results
 
     def get_duration(self) -> float:
-        """The time from the call to its completion [ms]."""
+        """Returns the time from the call to its completion [ms]."""
         if not self._done.is_set():
             raise RuntimeError("the call is not complete")
         return 1e3 * (self._ended - self._began)

@@ -41,7 +41,7 @@ rule binding::rule_to_run(const call_shape& call) const {
     return made;
 }
 
-// Blocks stand in the caller's order in the caller's buffer.
+// In the caller's buffer, blocks lie in the order of the caller's rank numbers.
 collective_call binding::planned(const call_shape& call) const {
     collective_call made{
         .what = call.what, .count = call.count, .element = size_of(call.type), .counts_given = !call.counts.empty()};

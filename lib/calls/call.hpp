@@ -18,33 +18,33 @@ class call_check;
 class call_runner;
 class failure_state;
 
-/// The states of a call in the queue. A call of one part that may begin at once, outside a group, has no object: it
-/// runs, and its request asks the engine. An uneven_call always has an object.
+/// The states of a call in the queue. A call of one part that may begin at once, outside a group, is not in the queue:
+/// it is issued, and its request refers to the engine. An uneven_call is always in the queue.
 ///
 ///     queued ---> comparing ---> running ---> done
 ///        ^            |             | |
 ///        |            +---> failed <+ |
 ///        +------- another part -------+
 enum class call_state : std::uint8_t {
-    queued,     ///< others begin before it, or its group is open
-    comparing,  ///< ranks compare it, if they have to
-    running,    ///< it has begun. It stays so where nothing is left to do when the engine has ended it: is_complete()
-    done,       ///< it is complete
-    failed,     ///< this rank alone cannot begin or end it, or begin its next part. Calls that differ between ranks do
-                ///< not lead here: they break the communicator (failure_state).
+    queued,     ///< waits for earlier calls, for a change of plans, or for the end of its group
+    comparing,  ///< ranks compare the call, if necessary
+    running,    ///< issued. If nothing is left to do after the engine's part, remains `running`: is_complete()
+    done,       ///< complete
+    failed,     ///< this rank alone failed to begin or end the call, or to begin its next part. Calls that differ
+                ///< between ranks do not end here: they break the communicator (failure_state).
 };
 
 /// A call with its buffers.
 struct full_call {
     call_shape shape;
     call_buffers buffers = {};
-    double factor = 1;  ///< of this rank's elements, of premul_sum
+    double factor = 1;  ///< of premul_sum, for this rank's elements
 };
 
-/// What is particular to a kind of call: how it begins, and what is left to do then.
+/// The part of a call that depends on its kind: how the call begins, and the work that follows.
 class call_work {
 public:
-    /// What is left to do once what has begun is complete.
+    /// Work that is left when the part in the engine is complete.
     enum class rest { nothing, an_end, another_part };
 
     call_work() = default;
@@ -52,93 +52,93 @@ public:
     call_work& operator=(const call_work&) = delete;
     virtual ~call_work() = default;
 
-    /// Begins the call. Returns its number in the engine, 0 if it has nothing to run.
+    /// Begins the call. Returns its number in the engine; 0 if there is nothing to run.
     virtual std::uint64_t issue(call_runner& runner, const full_call& c);
     virtual rest left() const noexcept = 0;
-    /// Does what is left. Returns the part that comes next, if there is one: a call of its own, as ranks compare it.
+    /// Does the work that is left. Returns the next part, if any; ranks compare this part as a separate call.
     /// @throws usage_error
     virtual std::optional<full_call> go_on() = 0;
 };
 
-/// A call in the queue: call_state says which calls are there.
+/// A call in the queue. The comment on call_state lists the calls that are there.
 class call {
 public:
-    /// @param work null: nothing is left to do once it has begun
-    /// @param s `comparing` if call_check::start has begun to compare it
+    /// @param work null: no work is left after the call has begun
+    /// @param s `comparing` if call_check::start has begun to compare the call
     call(full_call c, std::unique_ptr<call_work> work, call_state s)
         : what_(std::move(c)), work_(std::move(work)), state_(s) {}
 
     const call_shape& shape() const noexcept { return what_.shape; }
-    /// Lets it carry another call of `count` elements, which its work has taken, before it begins.
+    /// Joins another call of `count` elements to this one, which has not begun. `work` has its buffers already.
     void carry(std::int64_t count);
 
-    /// Moves it on to its next state, if it can. Returns true if so. Nothing else changes its state.
-    /// @throws what breaks the communicator
+    /// Moves the call to its next state, if possible. No other function changes the state. Returns false if the call
+    /// has to wait, in its state or in `comparing`. @throws errors that break the communicator
     bool step(call_runner& runner, call_check& check, failure_state& failure);
-    /// Returns true if the calls behind it may begin.
+    /// Returns true if later calls may begin.
     bool lets_next_begin() const noexcept {
         return needs_no_step() || (state_ == call_state::running && left() == call_work::rest::an_end);
     }
-    /// Returns true if nothing is left to do for it but what the engine does.
+    /// Returns true if nothing is left to do for the call, except in the engine.
     bool needs_no_step() const noexcept {
         return state_ == call_state::done || state_ == call_state::failed ||
                (state_ == call_state::running && left() == call_work::rest::nothing);
     }
-    /// Returns true if it is over.
+    /// Returns true if the call is complete or has failed.
     bool is_complete(const call_runner& runner) const noexcept;
-    /// Returns why it has failed; null if it has not.
+    /// Returns the error of a failed call; null if it has not failed.
     const std::exception_ptr& error() const noexcept { return error_; }
 
 private:
     call_work::rest left() const noexcept { return work_ ? work_->left() : call_work::rest::nothing; }
 
     full_call what_;
-    std::unique_ptr<call_work> work_;  // null where nothing is left
+    std::unique_ptr<call_work> work_;  // null if no work is left
     call_state state_;
-    std::uint64_t number_ = 0;  // in the engine, of the part that runs
+    std::uint64_t number_ = 0;  // number of the current part in the engine
     std::exception_ptr error_;
 };
 
-/// The calls that have to wait, and all uneven ones, by ticket: until they are over, and all requests have been told.
-/// All ranks begin them in one order, each once ranks have compared it.
+/// The calls that have to wait, and all uneven calls, by ticket. A call remains here until it is complete and all its
+/// requests are closed. All ranks begin these calls in the same order, each after its comparison.
 class call_queue {
 public:
-    /// All must outlive this.
+    /// All arguments must outlive the queue.
     call_queue(call_runner& runner, call_check& check, failure_state& failure)
         : runner_(runner), check_(check), failure_(failure) {}
 
-    /// Adds a call, which begins once enqueue() has been called. Returns its ticket, from 1.
+    /// Adds a call, which may begin after enqueue(). Returns its ticket, from 1.
     std::uint64_t add(full_call c, std::unique_ptr<call_work> work = {}, call_state s = call_state::queued) {
         entries_.push_back({call(std::move(c), std::move(work), s)});
         return first_ + entries_.size() - 1;
     }
-    /// Lets one more request ask for the call: close() is called as often.
+    /// Adds a request to the call. Each request calls close() once.
     void share(std::uint64_t ticket) noexcept { ++of(ticket).holders; }
     call& operator[](std::uint64_t ticket) noexcept { return of(ticket).what; }
-    /// The call begins behind those that are in the order already.
+    /// Appends the call to the order in which calls begin.
     void enqueue(std::uint64_t ticket) { waiting_.push_back(ticket); }
 
     /// Returns true if no call waits to begin.
     bool none_waits() const noexcept { return waiting_.empty(); }
-    /// Begins calls in their order, as far as they may. Whoever makes progress calls it, and end_complete().
-    /// @throws what breaks the communicator
+    /// Begins calls in their order, until one has to wait. To be called repeatedly, like end_complete().
+    /// @throws errors that break the communicator
     void begin_waiting();
-    /// Ends calls that the engine has ended, where something is left to do.
+    /// Ends the calls that are complete in the engine, if work is left for them.
     void end_complete();
 
-    /// Returns true if the call is over.
+    /// Returns true if the call is complete or has failed.
     bool done(std::uint64_t ticket) const noexcept {
         return ticket < first_ || entries_[ticket - first_].what.is_complete(runner_);
     }
-    /// Says that a request asks no more. Returns why the call has failed, or null.
+    /// Closes one request of the call. Returns the error of the call, or null.
     std::exception_ptr close(std::uint64_t ticket);
-    /// Keeps all calls for the rest of the process: the network may still work on their memory.
+    /// Keeps all calls until the process ends, since the network may still use their memory.
     void keep_for_ever() { detail::keep_for_ever(std::exchange(entries_, {})); }
 
 private:
     struct entry {
         call what;
-        int holders = 1;  // requests
+        int holders = 1;  // open requests
     };
     entry& of(std::uint64_t ticket) noexcept { return entries_[ticket - first_]; }
     void forget() {
@@ -150,9 +150,9 @@ private:
     call_check& check_;
     failure_state& failure_;
     std::uint64_t first_ = 1;
-    std::deque<entry> entries_;          // from ticket first_ on
-    std::deque<std::uint64_t> waiting_;  // in the order in which they begin
-    std::vector<std::uint64_t> ending_;  // that run and have an end
+    std::deque<entry> entries_;          // by ticket, from first_
+    std::deque<std::uint64_t> waiting_;  // tickets in the order in which calls begin
+    std::vector<std::uint64_t> ending_;  // tickets of running calls with work left
 };
 
 }  // namespace terrace::detail

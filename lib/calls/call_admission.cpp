@@ -20,7 +20,7 @@ call_admission::call_admission(const parts& with)
       queue_(runner_, with.runs.call_order, with.runs.failure),
       groups_(with.runs.o.threads == options::threading::any) {}
 
-// Calls of a group that has others of their kind join these at once.
+// In a group, a call joins earlier calls of the same kind at once, if there are any.
 request call_admission::start(const full_call& c) {
     const auto& [call, b, factor] = c;
     open_group* group = groups_.own();
@@ -31,7 +31,7 @@ request call_admission::start(const full_call& c) {
         return number == 0 ? request{} : request_access::make(*on_device_, number);
     }
     if (const std::string wrong = runner_.objection_to(c); !wrong.empty()) {
-        if (group != nullptr && group->number) throw refusal_of(call, wrong);  // it is not this call's turn
+        if (group != nullptr && group->number) throw refusal_of(call, wrong);  // its group may have to wait for others
         meet(call, wrong);
     }
     if (group != nullptr) return add_to_group(*group, c);
@@ -53,7 +53,7 @@ request call_admission::start(const full_call& c) {
     return number == 0 ? request{} : with_.requests(number);
 }
 
-// Compares a call at once. One that is wrong in itself takes part as such. @throws its objection
+// Compares a call at once. An invalid call takes part as a refused one. @throws usage_error with its objection
 void call_admission::meet(const call_shape& call, const std::string& objection) {
     with_.empty_queue();
     with_.runs.failure.latch([&] {
@@ -63,11 +63,11 @@ void call_admission::meet(const call_shape& call, const std::string& objection) 
     if (!objection.empty()) throw refusal_of(call, objection);
 }
 
-// ---- blocks whose lengths few know
+// ---- blocks with lengths that only their ranks know
 
 request call_admission::start(const uneven_blocks& b) {
     const int rank = runner_.rank(), ranks = runner_.size();
-    // What ranks that make the call see where one refuses it.
+    // The call as shown on ranks that make it, if another rank refuses it.
     call_shape named = uneven_call::lengths_of(b);
     if (!row_of(b.what).has_root()) {
         named.count = b.most;
@@ -94,7 +94,7 @@ request call_admission::start(const uneven_blocks& b) {
 
 void call_admission::group_end() {
     const std::vector<std::uint64_t> calls = groups_.end();
-    if (groups_.own() != nullptr) return;  // in another one
+    if (groups_.own() != nullptr) return;  // the group was inside another one
     expect_unbroken("group_end");
     begin_in_order(calls);
 }
@@ -109,7 +109,7 @@ request call_admission::add_to_group(open_group& group, const full_call& c) {
     return request_for(ticket);
 }
 
-// Returns the ticket of the calls that it is joined with, 0 where there are none.
+// Joins a call with earlier ones, if possible. Returns their ticket; 0 if not joined.
 std::uint64_t call_admission::join_group(open_group& group, const full_call& c) {
     const std::uint64_t ticket = group.join(c.shape, piece_of(c), runner_.size());
     if (ticket != 0) queue_.share(ticket);

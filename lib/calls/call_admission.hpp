@@ -17,17 +17,17 @@
 
 namespace terrace::detail {
 
-/// Lets the calls of a communicator begin. A call that is right begins at once where it may; else it waits in the queue
-/// for its comparison, for calls before it, or for the end of its group. Buffers are on the host or on a device.
+/// Admits the calls of a communicator. A valid call begins at once if possible; otherwise it waits in the queue for its
+/// comparison, for earlier calls, or for the end of its group. Buffers are on the host or on a device.
 class call_admission {
 public:
-    /// What it works with. All that it refers to must outlive it.
+    /// Parts of the communicator. All referenced objects must outlive the call_admission.
     struct parts {
         call_runner::parts runs;
-        call_times* times;                               ///< null: nobody asks
-        std::function<request(std::uint64_t)> requests;  ///< makes a request of a call of the host
-        std::function<void()> wake;         ///< is called whenever there may be work that no caller waits for
-        std::function<void()> empty_queue;  ///< moves calls along until none waits in the queue
+        call_times* times;                               ///< null: times are not recorded
+        std::function<request(std::uint64_t)> requests;  ///< makes a request for a call of host buffers
+        std::function<void()> wake;                      ///< called when there may be work that no caller waits for
+        std::function<void()> empty_queue;               ///< progresses calls until none waits in the queue
     };
 
     explicit call_admission(const parts& with);
@@ -37,22 +37,22 @@ public:
     request start(const uneven_blocks& b);
     /// Ends the caller's group, and starts its calls.
     void group_end();
-    /// @throws usage_error if the communicator is broken, and transport_error if its device has failed
+    /// @throws usage_error if the communicator is broken; transport_error or timeout_error if its device has failed
     void expect_unbroken(std::string_view what) const {
         with_.runs.failure.expect_none(what);
         if (on_device_) on_device_->check();
     }
     /// @throws usage_error if the caller has a group open
     void expect_no_group(std::string_view call);
-    /// Ends the wait of a request whose call begins with group_end() alone. @throws usage_error
+    /// Closes a request if its call is in the caller's open group. @throws usage_error in this case
     void expect_begun(std::uint64_t ticket);
 
-    /// Lets device buffers be on this device. Collective.
+    /// Enables device buffers, on this device. Collective.
     void use_device(const device_setting& on, int lanes);
     const std::optional<device_setting>& device_in_use() const noexcept { return device_; }
-    /// Returns the calls of device buffers; null where there is no device.
+    /// Returns the calls of device buffers; null if there is no device.
     device_calls* device() const noexcept { return on_device_.get(); }
-    /// Returns the same. @param what the caller calls   @throws usage_error where there is no device
+    /// Returns the same. @param what function that the caller has called   @throws usage_error if there is no device
     device_calls& device_for(std::string_view what) const;
     void drop_device() noexcept { on_device_.reset(); }
     /// Enqueues a call of device buffers behind the work in `stream`. @returns its number; 0: there is nothing to do
@@ -62,7 +62,7 @@ public:
     call_queue& queue() noexcept { return queue_; }
     call_groups& groups() noexcept { return groups_; }
 
-    /// The numbers of requests: those of calls in the queue have a bit more than the engine's.
+    /// Bit that marks the number of a request as a ticket of the queue, not a number of the engine.
     static constexpr std::uint64_t ticket_bit = std::uint64_t{1} << 62;
 
 private:
@@ -78,7 +78,7 @@ private:
 
     parts with_;
     call_runner runner_;
-    call_queue queue_;  // of calls that have to wait, and of uneven ones
+    call_queue queue_;  // calls that have to wait, and uneven calls
     call_groups groups_;
     std::optional<device_setting> device_;
     std::unique_ptr<device_calls> on_device_;

@@ -13,7 +13,7 @@
 
 namespace terrace::detail {
 
-// The factors of premul_sum may differ between ranks, so that ranks would join different calls.
+// The factors of premul_sum may differ between ranks, so ranks might join different calls.
 bool may_join(const call_shape& call, int ranks) {
     const bool is_plain = !call.is_barrier && call.part_of.empty() && call.counts.empty() && call.count > 0;
     return is_plain && !call.multiplies() && bytes_of(call, ranks) <= most_bytes_to_join;
@@ -21,7 +21,7 @@ bool may_join(const call_shape& call, int ranks) {
 
 // ---- joined calls
 
-// A call that carries others works on memory of its program, unless that takes pieces.
+// Joined calls use memory of their program, unless the program accepts vectors in pieces.
 std::uint64_t joined_calls::begin_copied(call_runner& runner, const call_shape& call) {
     call_runner::programs::entry& found = runner.program_for(call);
     if (found.run.takes_pieces()) return runner.issue(call, {.layout = vector_pieces{parts_}}, 1, &found);
@@ -29,7 +29,7 @@ std::uint64_t joined_calls::begin_copied(call_runner& runner, const call_shape& 
     const auto whole = static_cast<std::size_t>(round_up(bytes_of(call, runner.size()), 64));
     found.memory.resize(blocks ? 2 * whole : whole);
     std::byte* send = found.memory.data();
-    std::byte* recv = blocks ? send + whole : send;  // a broadcast has its data in recv, which the root's send is
+    std::byte* recv = blocks ? send + whole : send;  // recv has the data of a broadcast, and is send on the root
     element_ = size_of(call.type);
     blocks_got_ = row_of(call.what).blocks_got(is_root, runner.size());
     for_each_block(row_of(call.what).blocks_given(is_root, runner.size()),
@@ -50,7 +50,7 @@ std::optional<full_call> joined_calls::go_on() {
 
 template <class Copy>
 void joined_calls::for_each_block(int blocks, Copy copy) const {
-    std::size_t at = 0;  // in the joined call [bytes]
+    std::size_t at = 0;  // offset in the joined call [bytes]
     for (int b = 0; b < blocks; ++b)
         for (const call_piece& part : parts_) {
             const std::size_t bytes = static_cast<std::size_t>(part.count) * element_;

@@ -59,9 +59,9 @@ bool call_runner::follow_plan() {
 
 // ---- programs
 
-// A shorter vector is copied into a slot sooner than peers have read it in the caller's memory, and the call would wait
-// for them. An allreduce multiplies its elements on the way to recv, and works in place there; else they are in plain
-// memory.
+// A shorter vector is copied into a slot sooner than peers can read it in the caller's memory, and the call would wait
+// for the peers. An allreduce multiplies its elements on the way to recv, and works in place there. Other multiplied
+// elements lie in memory that peers cannot access.
 bool call_runner::peers_reach(const call_shape& call, const void* send, const void* recv) const noexcept {
     constexpr std::size_t worth_no_copy = 1024;  // [bytes], as measured: docs/performance.md
     if (call.multiplies() && call.what != collective::allreduce) return false;
@@ -79,7 +79,7 @@ call_runner::programs::entry* call_runner::find_idle(const call_shape& call, boo
     });
 }
 
-// While a call of the same shape is in flight, this one gets a program of its own.
+// While a call of the same shape is in flight, another one gets its own program.
 call_runner::programs::entry& call_runner::program_for(const call_shape& call, bool near) {
     if (programs::entry* idle = find_idle(call, near); idle != nullptr) return *idle;
     const call_shape made = call.of_program();
@@ -91,7 +91,7 @@ call_runner::programs::entry& call_runner::program_for(const call_shape& call, b
 }
 
 program call_runner::bind(const call_shape& call, bool near) {
-    // Who gives and gets blocks of lengths of its own has settled how by the first plan.
+    // Parts of uneven calls always use the first plan, by which way_of() has chosen the way of their blocks.
     const binding& first = with_.bound;
     const bool is_first = !plan_ || !call.part_of.empty();
     const binding bound{is_first ? first.plan : *plan_, first.rank, first.callers_rank, first.reproducible,
@@ -119,17 +119,17 @@ program call_runner::bind(const call_shape& call, bool near) {
                   .lanes = lanes,
                   .placed = placed,
                   .slot_bytes = placed ? can.slot_bytes : 0,
-                  .streams = cache > 0 && 2 * bytes > cache,  // what is written leaves the cache before it is read
+                  .streams = cache > 0 && 2 * bytes > cache,  // written data leave the cache before they are read
                   .owners = bound.meets_wire_types(call) ? owners_of(chosen, call) : 1,
                   .own_lengths = call.has_own_lengths(),
                   .counted_as = with_.running.counts().size_of(name_of(call), bytes),
                   .bytes = bytes},
                  with_.net);
-    with_.failure.latch([&] { made.take_slots(); });  // the other ranks begin the call
+    with_.failure.latch([&] { made.take_slots(); });  // breaks the communicator: other ranks begin the call
     return made;
 }
 
-// Several where an outermost stage replicates.
+// Returns how many ranks own the elements that this rank owns: several if an outermost stage replicates.
 int call_runner::owners_of(const rule& r, const call_shape& call) const {
     const int me = with_.net.rank();
     const composition c = compose_for(me, with_.bound.plan.machine, r.stages, with_.bound.elements_of(call),
@@ -141,7 +141,7 @@ int call_runner::owners_of(const rule& r, const call_shape& call) const {
 
 // ---- memory
 
-// Other ranks begin the call in any case.
+// Lack of memory breaks the communicator, since other ranks begin the call in any case.
 void call_runner::lend_scratch(programs::entry& to, std::size_t more) {
     with_.failure.latch([&] {
         if (!to.run.borrow(with_.running.scratch(), more))
@@ -149,7 +149,7 @@ void call_runner::lend_scratch(programs::entry& to, std::size_t more) {
     });
 }
 
-// Returns this rank's elements, multiplied: in recv where there is room for all of them, else in what it lends.
+// Returns this rank's multiplied elements: in recv for an allreduce, otherwise in borrowed memory of the program.
 const void* call_runner::multiplied(programs::entry& by, const void* send, void* recv, double factor) {
     const std::int64_t count = with_.bound.elements_of(by.shape);
     if (by.shape.what != collective::allreduce) {

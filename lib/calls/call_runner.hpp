@@ -19,63 +19,61 @@
 
 namespace terrace::detail {
 
-/// Runs calls of host buffers by the programs of their shapes: one for each shape, and more while several calls of it
-/// are in flight.
+/// Runs calls of host buffers. Each shape has a program, and more programs while several calls of it are in flight.
 class call_runner {
 public:
     using programs = program_cache<program>;
 
-    /// What it works with. All that it refers to must outlive its last call.
+    /// Parts of the communicator. All referenced objects must outlive the last call of the runner.
     struct parts {
         binding bound;
         endpoint& net;
         engine& running;
         recorder& events;
-        call_check& call_order;  ///< whose stamp the messages of a call carry
+        call_check& call_order;  ///< gives the stamp that messages of a call carry
         plan_changes& plan_change;
         failure_state& failure;
         const options& o;
-        std::function<void()> begun;  ///< is called whenever a call has been issued
+        std::function<void()> begun;  ///< called after each issue of a call
     };
 
     explicit call_runner(const parts& with) : with_(with), programs_(with.o.memory) {}
 
-    /// Returns the callers' number of this process.
+    /// Returns the rank of this process in the caller's numbering.
     int rank() const noexcept { return with_.bound.callers_rank[at(with_.bound.rank)]; }
     int size() const noexcept { return with_.net.size(); }
     bool done(std::uint64_t number) const noexcept { return with_.running.done(number); }
 
-    /// Why the call is wrong in itself on this rank; empty if it is not.
+    /// Returns why the call is invalid on this rank; empty if it is valid.
     std::string objection_to(const full_call& c) const {
         std::string wrong = detail::objection_to(c.shape, rank(), size(), c.buffers.send, c.buffers.recv);
         return wrong.empty() ? with_.bound.objection_to_wire(c.shape) : wrong;
     }
-    /// Returns how blocks go, by what all ranks know alike.
+    /// Returns the way in which blocks are sent. All ranks get the same result, since it depends on common values only.
     uneven_call::way way_of(const uneven_blocks& b) const;
 
-    /// Before the next call in the order of all ranks: takes the plan that it runs by. Returns false while that is not
-    /// known.
+    /// Selects the plan of the next call in the order of all ranks. Returns false while this plan is unknown.
     bool follow_plan();
 
-    /// Returns an idle program for such calls, if there is one.
+    /// Returns an idle program for such calls; null if there is none.
     programs::entry* find_idle(const full_call& c) noexcept {
         return find_idle(c.shape, peers_reach(c.shape, c.buffers.send, c.buffers.recv));
     }
-    /// Returns an idle program for such calls, which is made if there is none. @param near peers reach their buffers
+    /// Returns an idle program for such calls; makes one if there is none. @param near peers can access the buffers
     programs::entry& program_for(const call_shape& call, bool near = false);
 
-    /// Issues a call that all ranks make alike.
-    /// @param factor of this rank's elements, of premul_sum   @param found an idle program; null: one is found or made
+    /// Issues a call, the same on all ranks.
+    /// @param factor of premul_sum, for this rank's elements   @param found an idle program; null: one is found or made
     /// @returns its number in the engine; 0: there is nothing to do
     std::uint64_t issue(const call_shape& call, call_buffers b, double factor = 1, programs::entry* found = nullptr);
 
     void keep_programs(std::size_t shapes) noexcept { programs_.keep(shapes); }
-    /// Keeps all programs for the rest of the process: the network may still work on their memory.
+    /// Keeps all programs until the process ends, since the network may still use their memory.
     void keep_for_ever() { programs_.keep_for_ever(); }
 
 private:
-    // True if peers on the node reach the buffers that the call's program works on, and gain by it. Such a program is
-    // `near`.
+    // Returns true if peers on the node can access the buffers of the call's program, and this saves time. Such a
+    // program is `near`.
     bool peers_reach(const call_shape& call, const void* send, const void* recv) const noexcept;
     programs::entry* find_idle(const call_shape& call, bool near) noexcept;
     program bind(const call_shape& call, bool near);
@@ -84,8 +82,8 @@ private:
     const void* multiplied(programs::entry& by, const void* send, void* recv, double factor);
 
     parts with_;
-    std::shared_ptr<const plan_data> plan_;                          // that calls have changed to; null: the first one
-    std::map<std::string, std::shared_ptr<const plan_data>> plans_;  // that they have changed to so far, by their text
+    std::shared_ptr<const plan_data> plan_;                          // plan of the next call; null: the first plan
+    std::map<std::string, std::shared_ptr<const plan_data>> plans_;  // later plans so far, by text
     programs programs_;
 };
 

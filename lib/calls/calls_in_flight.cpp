@@ -14,7 +14,7 @@ struct free_sources {
     std::size_t made = 0;
 };
 
-// Lives for ever, as what it holds does: requests may be destroyed after everything else.
+// Never destroyed, like the sources in it, since requests may be destroyed after everything else.
 free_sources& unused() {
     static auto& all = *new free_sources;
     return all;

@@ -16,30 +16,30 @@
 namespace terrace::detail {
 
 /// The programs of one communicator, most recently used first. A program stays at its address until it is dropped. The
-/// number of programs and their bytes() are bounded, but for those in use.
+/// number of programs and their bytes() are limited, except for programs in use.
 template <class Program>
 class program_cache {
 public:
-    /// The number of programs that are kept at first.
+    /// Initial limit of the number of programs.
     static constexpr std::size_t usual_capacity = 32;
 
     struct entry {
         call_shape shape;
-        std::uint64_t signature = 0;  ///< signature_of(shape), of calls of the host
-        bool peers_reach_it = false;  ///< the program is for buffers that peers on the node can reach
-        Program run;                  ///< the program
+        std::uint64_t signature = 0;  ///< signature_of(shape), for calls of host buffers
+        bool peers_reach_it = false;  ///< the program is for buffers that peers on the node can access
+        Program run;
         std::uint64_t last_call = 0;  ///< number of the last call that ran it; 0: none yet
-        bool in_graph = false;        ///< a graph runs it whenever it likes, so that it is never dropped
-        /// What the rank gives to a barrier; the buffers of joined calls.
+        bool in_graph = false;        ///< a graph may run it at any time, so it is never dropped
+        /// Element of a barrier, or buffers of joined calls.
         std::vector<std::byte> memory = {};
-        std::shared_ptr<const plan_data> plan = {};  ///< by which it was made; null: the first one
+        std::shared_ptr<const plan_data> plan = {};  ///< plan by which it was made; null: the first plan
     };
 
-    /// @param most_bytes of all programs
+    /// @param most_bytes limit of the bytes of all programs
     explicit program_cache(std::size_t most_bytes) noexcept : most_bytes_(most_bytes) {}
 
-    /// Returns a program for calls of this shape that `fits` is true of, as the most recently used one; null: there is
-    /// none.
+    /// Returns a program for calls of this shape for which `fits` is true, and makes it the most recently used one.
+    /// Returns null if there is none.
     template <class Predicate>
     entry* use(const call_shape& shape, Predicate fits) noexcept {
         const auto found = std::ranges::find_if(entries_, [&](const entry& e) { return e.shape == shape && fits(e); });
@@ -51,12 +51,12 @@ public:
         return use(shape, [](const entry&) { return true; });
     }
 
-    /// Keeps at least `programs` from now on, as far as there is memory for them. There are more than are kept only
-    /// while that many are in use.
+    /// Raises the limit to at least `programs` from now on, as far as the limit of bytes allows. The limit is exceeded
+    /// only while all these programs are in use.
     void keep(std::size_t programs) noexcept { capacity_ = std::max(capacity_, programs); }
 
-    /// Adds a program as the most recently used one. Drops those used longest ago whose last call is done, as long as
-    /// there are too many, or they take too much memory.
+    /// Adds a program as the most recently used one. While a limit is exceeded, drops the programs used longest ago,
+    /// but only those whose last call is done.
     template <class Predicate>
     entry& add(entry made, Predicate done) {
         entries_.push_front(std::move(made));
@@ -71,7 +71,7 @@ public:
         return entries_.front();
     }
 
-    /// Keeps all programs for the rest of the process, which have then left the cache.
+    /// Removes all programs from the cache, and keeps them until the process ends.
     void keep_for_ever() { detail::keep_for_ever(std::exchange(entries_, {})); }
 
     std::size_t size() const noexcept { return entries_.size(); }

@@ -18,7 +18,7 @@ namespace terrace::detail {
 namespace {
 
 constexpr std::int64_t length_bytes = sizeof(std::int64_t);
-// Blocks are skewed where the longest one is so many times the mean. Most chunks of most blocks would be empty.
+// Blocks are skewed if the longest is more than this many times the mean. Most chunks of most blocks would be empty.
 constexpr double most_skew = 4;
 
 std::int64_t sum_of(std::span<const std::int64_t> counts) { return std::reduce(counts.begin(), counts.end()); }
@@ -34,7 +34,7 @@ void expect_room(std::string_view name, std::int64_t all, std::int64_t capacity)
                         all, capacity));
 }
 
-// Blocks behind their lengths, in one alltoall.
+// One alltoall of slots, each a length and its block.
 class slotted_call final : public uneven_call {
 public:
     slotted_call(const uneven_blocks& b, int rank, int ranks, bool filled)
@@ -44,12 +44,12 @@ public:
     std::optional<full_call> go_on() override;
 
 private:
-    bool fills_;                        // no more is sent than there is
-    std::vector<std::int64_t> filled_;  // bytes, by block
+    bool fills_;                        // only the used part of a slot is sent
+    std::vector<std::int64_t> filled_;  // used bytes, by block
     heap_memory out_, in_;
 };
 
-// An exchange of lengths, and then blocks that are as long as they are.
+// An exchange of lengths, then of blocks with these lengths.
 class lengths_first_call final : public uneven_call {
 public:
     lengths_first_call(const uneven_blocks& b, int rank, int ranks) : uneven_call(b, rank, ranks) {}
@@ -62,9 +62,9 @@ private:
     lengths take_lengths();
 
     bool has_more_ = true;
-    std::int64_t came_ = 0;                                      // elements
-    std::vector<std::int64_t> sent_lengths_, received_lengths_;  // of lengths, but to a root
-    heap_memory room_;                                           // for blocks that recv has no room for
+    std::int64_t came_ = 0;                                      // received elements
+    std::vector<std::int64_t> sent_lengths_, received_lengths_;  // buffers of the exchange, except in a gather
+    heap_memory room_;                                           // for received blocks that do not fit into recv
 };
 
 }  // namespace
@@ -82,8 +82,8 @@ std::unique_ptr<uneven_call> uneven_call::make(const uneven_blocks& b, int rank,
     return std::make_unique<slotted_call>(b, rank, ranks, w == way::filled_slots);
 }
 
-// What ranks tell one another first: the length of a block; of an alltoall that of all blocks of the rank, too, of a
-// scatter what program there is for the longest one.
+// Each rank first sends the lengths of its blocks. In an alltoall, each length comes with the sum of the sender's
+// lengths; in a scatter, with the block length of the program for the longest block.
 call_shape uneven_call::lengths_of(const uneven_blocks& b) {
     return {.what = b.what,
             .count = b.what == collective::gather ? 1 : 2,
@@ -93,7 +93,7 @@ call_shape uneven_call::lengths_of(const uneven_blocks& b) {
             .part_of = name_of(b)};
 }
 
-// ---- blocks behind their lengths
+// ---- slots of lengths and blocks
 
 full_call slotted_call::first() {
     const auto slot = static_cast<std::size_t>(slot_of(blocks_));
@@ -152,7 +152,7 @@ full_call lengths_first_call::first() {
     return {std::move(call), {sent_lengths_.data(), received_lengths_.data()}};
 }
 
-// Returns how long a block programs of a scatter are for, on its root: a power of two, so that there are few of them.
+// Returns the block length of the program on a scatter's root: 1 if skewed, else a power of two, so programs are few.
 std::int64_t lengths_first_call::block_of_program() const {
     if (send_counts_.empty()) return 0;
     const std::int64_t most = std::max(*std::ranges::max_element(send_counts_), std::int64_t{1});
@@ -160,8 +160,8 @@ std::int64_t lengths_first_call::block_of_program() const {
     return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(most)));
 }
 
-// A rank whose buffer is too small takes what comes all the same, so that nobody waits for it. To a root no longest
-// length is agreed on, and a program for blocks of one element moves them in one piece.
+// A rank whose buffer is too small still receives the blocks, in other memory, so no rank waits for it. In a gather
+// ranks agree on no longest length; a program for blocks of one element moves each block in one piece.
 std::optional<full_call> lengths_first_call::go_on() {
     const uneven_blocks& b = blocks_;
     if (!std::exchange(has_more_, false)) {
@@ -188,7 +188,7 @@ std::optional<full_call> lengths_first_call::go_on() {
                      {b.send, room_ ? room_.get() : b.recv}};
 }
 
-// In an alltoall all ranks learn how long all blocks are together, and come to one answer.
+// Stores the received lengths. In an alltoall, all ranks know the sum of all lengths, and return the same value.
 lengths lengths_first_call::take_lengths() {
     if (blocks_.what == collective::scatter) blocks_.recv_counts[0] = received_lengths_[0];
     if (row_of(blocks_.what).has_root()) return lengths::own;

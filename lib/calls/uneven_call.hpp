@@ -14,36 +14,36 @@ namespace terrace::detail {
 /// "alltoallv", "gatherv" or "scatterv".
 std::string_view name_of(const uneven_blocks& b) noexcept;
 
-/// An alltoallv, gatherv or scatterv: one or two calls, of which the second needs what has come of the first.
+/// An alltoallv, gatherv or scatterv: one call, or two calls of which the second depends on results of the first.
 ///
-///     short blocks    [length|data......|length|data..    |...]    one alltoall of slots that hold the longest
-///     long blocks     [length|length|...]                          an exchange of lengths, then each block straight
-///                     [data......|data..|...]                      to its rank, as long as it is
+///     short blocks    [length|data......|length|data..    |...]    one alltoall of slots for the longest block
+///     long blocks     [length|length|...]                          an exchange of lengths, then each block directly
+///                     [data......|data..|...]                      to its rank, in its own length
 ///
-/// Start-ups are what short blocks cost, and the plan saves them. Where slots go straight to their ranks, no more is
-/// sent than there is, if the transport has such messages. To or from a root blocks go as long ones do.
-/// Programs are made, kept and proved for blocks of the longest length, and from a root for the next power of two;
-/// those of long blocks move of each what there is (own_lengths).
+/// The cost of short blocks is start-ups, which the plan reduces. If slots go directly to their ranks, only their used
+/// part is sent, if the transport supports this. Blocks to or from a root are sent like long blocks. Programs are made,
+/// kept and proved for blocks of the longest length, or for the next power of two if blocks come from a root. Programs
+/// of long blocks move only the elements of each block (own_lengths).
 class uneven_call : public call_work {
 public:
     enum class way {
-        full_slots,     ///< blocks behind their lengths
-        filled_slots,   ///< the same, of which no more is sent than there is
-        lengths_first,  ///< lengths, and then blocks
+        full_slots,     ///< slots, each a length and its block
+        filled_slots,   ///< the same, of which only the used part is sent
+        lengths_first,  ///< lengths, then blocks
     };
-    /// Slots of more bytes do not go filled: copying costs more than what lengths cost that go first.
+    /// Maximum bytes of a filled slot. For larger slots, copies cost more than a separate exchange of lengths.
     static constexpr std::int64_t most_filled_slot = 16 * 1024;
 
-    /// Returns the elements of a block, as bytes, that holds the longest one behind its length.
+    /// Returns the bytes of a slot, which holds a length and the longest block.
     static std::int64_t slot_of(const uneven_blocks& b) noexcept;
-    /// Returns the call by which ranks learn lengths where these go first.
+    /// Returns the call that exchanges lengths, for lengths_first.
     static call_shape lengths_of(const uneven_blocks& b);
 
-    /// Makes one. @param b right in itself; send_counts are read here, the buffers and recv_counts belong to the call
-    /// @param w the same on all ranks; lengths_first where there is a root
+    /// Makes a call. @param b valid; send_counts are read here, the buffers and recv_counts belong to the call
+    /// @param w the same on all ranks; lengths_first if there is a root
     static std::unique_ptr<uneven_call> make(const uneven_blocks& b, int rank, int ranks, way w);
 
-    /// Returns the part to make first. Before issue().
+    /// Returns the first part. To be called before issue().
     virtual full_call first() = 0;
 
 protected:

@@ -14,11 +14,11 @@
 
 namespace terrace::detail {
 
-/// The services of a communicator, each by its name in the table, and the router that hands them their messages. A
-/// failure_watch has the service of membership, failure_agreement.
+/// The services of a communicator, named as in the table, and the router that passes them their messages. The service
+/// `membership` is the failure_agreement of the failure_watch.
 struct control_plane {
-    /// @param net, calls, callers_rank, events, o must outlive this   @param first_slot of point_to_point
-    /// @param progress, watch those of call_check
+    /// @param net, calls, callers_rank, events, o must outlive this   @param first_slot as in point_to_point
+    /// @param progress, watch as in call_check
     control_plane(endpoint& net, const engine& calls, int first_slot, const std::vector<int>& callers_rank,
                   recorder& events, const options& o, std::function<void()> progress, std::function<void()> watch)
         : router(net),

@@ -14,18 +14,18 @@
 
 namespace terrace::detail {
 
-/// Which of a service's rounds a control message belongs to, and what of it: the page on control messages says what
-/// the two numbers are for each kind.
+/// Round of the service that a control message belongs to, and its number in the round. The page on control messages
+/// describes both numbers for each kind.
 struct control_place {
     std::uint16_t epoch = 0;  ///< wraps around
     std::uint32_t number = 0;
 };
 
-/// A control message of 40 bytes: 8 that say what it is, and a body. Unused bytes of the body are 0. All ranks have the
+/// A control message of 40 bytes: a header of 8 bytes, and a body. Unused bytes of the body are 0. All ranks have the
 /// same byte order.
 struct control_frame {
-    std::uint8_t service = 0;  ///< a row of the table of services
-    std::uint8_t kind = 0;     ///< of the service's
+    std::uint8_t service = 0;  ///< row of the table of services
+    std::uint8_t kind = 0;     ///< kind within the service
     std::uint16_t epoch = 0;
     std::uint32_t number = 0;
     std::array<std::uint64_t, 4> body{};
@@ -49,15 +49,15 @@ struct control_frame {
 
 class control_service;
 
-/// Hands out the control messages of a communicator, which control_service::say writes.
+/// Passes received control messages to the services of a communicator. control_service::send_control sends them.
 class control_router {
 public:
-    /// @param net must outlive this   @param table the services that the ranks know, the same on all of them
+    /// @param net must outlive this   @param table the services that ranks know, the same on all ranks
     explicit control_router(endpoint& net, std::span<const service_row> table = control_services)
         : net_(net), table_(table), services_(table.size()) {}
 
     endpoint& net() noexcept { return net_; }
-    /// Hands the messages that have arrived to their services. One that this rank does not know fails the endpoint.
+    /// Passes the messages that have arrived to their services. An unknown message fails the endpoint.
     void receive() {
         messages& wire = net_.wire();
         while (const std::optional<control_message> m = wire.take_control()) wire.or_fail([&] { dispatch(*m); });
@@ -70,13 +70,13 @@ private:
 
     endpoint& net_;
     std::span<const service_row> table_;
-    std::vector<control_service*> services_;  // by row; null: nobody runs it, and its messages fail the endpoint
+    std::vector<control_service*> services_;  // by row; null: not run here, and its messages fail the endpoint
 };
 
-/// Base of the classes that run a service: a rank's end of a protocol.
+/// Base class of services. A service is one rank's end of a protocol.
 class control_service {
 protected:
-    /// @param router must outlive this   @param row of its table
+    /// @param router must outlive this   @param row row of the service in the router's table
     control_service(control_router& router, std::uint8_t row) : net_(router.net()), row_(row) {
         router.services_.at(row) = this;
     }
@@ -96,8 +96,8 @@ protected:
 private:
     friend control_router;
 
-    /// Receives a message of a kind that its row has. It may throw std::bad_alloc, which breaks the communicator;
-    /// anything else ends the process.
+    /// Receives a message, whose kind is one of those in its row. May throw std::bad_alloc, which breaks the
+    /// communicator. Any other exception ends the process.
     virtual void receive(int from, const control_frame& f) = 0;
 
     const std::uint8_t row_;

@@ -7,7 +7,7 @@
 
 namespace terrace::detail {
 
-// The kinds of messages of each service, by number: docs/explanation/control-messages.md says what they are for.
+// Kinds of messages of each service, by number. docs/explanation/control-messages.md describes them.
 
 enum class message_kind : std::uint8_t { inlined, eager, rendezvous, grant, refusal, credit };
 enum class order_kind : std::uint8_t { round, stamp, stamp_read, difference };
@@ -19,7 +19,7 @@ enum class plan_kind : std::uint8_t { offer, piece, ready, first_call };
 /// A protocol of control messages.
 struct service_row {
     std::string_view name;
-    std::size_t kinds = 0;  ///< numbered from 0
+    std::size_t kinds = 0;  ///< number of kinds; kinds are numbered from 0
 };
 
 constexpr std::size_t kinds_up_to(auto last) noexcept { return static_cast<std::size_t>(last) + 1; }

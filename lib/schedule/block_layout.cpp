@@ -13,8 +13,8 @@ namespace terrace::detail {
 
 namespace {
 
-// The root of each group shares its largest part out among all members, who then have their blocks side by side and in
-// order. It may own several: where it is alone in its rack, one of each shard of another rack. Nobody's block is there.
+// Divides the largest part that each group's root owns among all members, whose blocks are then consecutive and in
+// order. A root alone in its rack may own one part per shard of another rack. Its other parts get no block.
 void hand_down(const composed_stage& s, std::vector<owned>& owners) {
     std::map<int, range> largest;  // by the group's index
     std::vector<owned> after;
@@ -35,7 +35,7 @@ void hand_down(const composed_stage& s, std::vector<owned>& owners) {
     owners = std::move(after);
 }
 
-// Finds what the root of each group has for every other member, from the innermost stage outwards.
+// Finds the blocks that the root of each group has for every member, from the innermost stage outwards.
 void find_forwarding(block_layout& b) {
     std::vector<range> held = b.blocks;
     for (composed_stage& s : b.c.stages) {
@@ -111,8 +111,8 @@ block_layout compose_block_groups(const hierarchy& machine, std::span<const stag
                      std::vector(at(machine.ranks()), std::int64_t{720720}));
 }
 
-// Lets each rank's block (its part on the route) stand for a point of the rank's largest part. A cut through the fine
-// vector is a cut between the blocks before it and those behind.
+// Places each rank's block (its part on the route) at the middle of the rank's largest part. A cut of the composed
+// vector becomes a cut between the blocks before and after it.
 block_layout in_blocks(composition fine, const hierarchy& machine, std::span<const stage> stages,
                        std::span<const std::int64_t> counts) {
     block_layout result{std::move(fine), {}, false};
@@ -131,7 +131,7 @@ block_layout in_blocks(composition fine, const hierarchy& machine, std::span<con
     std::map<std::int64_t, std::size_t> points;
     for (std::size_t i = 0; i < largest.size(); ++i) points[largest[i].begin + largest[i].count() / 2] = i;
     result.blocks.resize(largest.size());
-    std::vector<std::pair<std::int64_t, std::int64_t>> before;  // point, elements of blocks up to and with it
+    std::vector<std::pair<std::int64_t, std::int64_t>> before;  // point, elements of blocks up to and including it
     std::int64_t total = 0;
     for (const auto& [point, i] : points) {
         const std::int64_t count = weighted({0, counts[i % counts.size()]}, shares, 1)[i / counts.size()].count();

@@ -12,65 +12,65 @@
 
 namespace terrace::detail {
 
-/// A vector made of one block per rank, such that the composition's owner of block r is rank r.
+/// A vector made of one block per rank. In the composition, rank r is the owner of block r.
 struct block_layout {
     composition c;
-    /// Parts of the vector by rank. Several routes follow one another, each with a part of every block.
+    /// The blocks in the vector: a part of each block for each route, ordered by route, then by rank.
     std::vector<range> blocks;
 
-    /// In gather and scatter one rank of each domain carries all that its ranks have for the root, or get from it.
+    /// True for gather and scatter in mode root: one rank per domain passes on the blocks of its ranks.
     bool through_one = false;
 
-    /// Returns the parts of the vector that a rank's block consists of, in its order.
+    /// Returns the parts of the vector that make up a rank's block, in the order of the block.
     std::vector<range> block_of(int rank) const {
         std::vector<range> parts;
         for (std::size_t i = at(rank); i < blocks.size(); i += at(c.ranks)) parts.push_back(blocks[i]);
         return parts;
     }
-    /// Returns what a rank has between the way up and the way down: where a stage has mode root, all blocks that pass
-    /// through the rank, or none.
+    /// Returns the parts of the vector that a rank has between the way up and the way down. If a stage has mode root,
+    /// these are all blocks that pass through the rank, or none.
     std::vector<range> held_by(int rank) const;
 };
 
-/// Composes stages over blocks of the given counts, by rank: the groups of compose(). Blocks stand in the order in
-/// which stages divide a vector, so that what a stage moves is consecutive. Stages of mode root, the innermost ones,
-/// leave the blocks of a domain with one rank, which hands them on after the way up, or has been given them before the
-/// way down.
+/// Composes stages over blocks of the given counts, by rank: the groups of compose(). Blocks lie in the order in which
+/// stages divide a vector, so the data that a stage moves are contiguous. Stages of mode root, the innermost ones,
+/// leave the blocks of a domain with one rank. This rank scatters them after the way up, or has gathered them before
+/// the way down.
 /// @throws stage_error as compose() does, and for a fault_of_blocks()
 block_layout compose_blocks(const hierarchy& machine, std::span<const stage> stages,
                             std::span<const std::int64_t> counts, std::span<const int> tree = {});
 
-/// Returns the groups of all ranks for equal blocks that 2 to 16 divide, of stages that need no algorithms.
+/// Returns the groups of all ranks for equal blocks of a count that 2 to 16 divide. Stages need no algorithms.
 block_layout compose_block_groups(const hierarchy& machine, std::span<const stage> stages);
 
-/// Returns the ranks of the domain of a level that a rank is in; of level -1, itself.
+/// Returns the ranks of the domain at a level that contains a rank; at level -1, the rank alone.
 range ranks_around(const tree& shape, int level, int rank);
 
-/// Returns a group of a stage in mode root with what its root hands on to each member, or is given by it: shards of an
-/// element for each rank of the domain that the member stands for. As composed_stage::forwarding, of equal blocks.
-/// @param shape has a level for each stage   @param level that of the stage
+/// Returns a group of a stage in mode root whose shards are the data between its root and each member: an element for
+/// each rank of the member's child domain. It is composed_stage::forwarding for equal blocks.
+/// @param shape has a level for each stage   @param level number of the stage
 group forwarding_of(const group& g, const tree& shape, int level);
 
-/// A stage that does not fit its collective, and why; nothing if all fit.
+/// The number of the first stage that does not fit its collective, and the reason; nothing if all fit.
 using stage_fault = std::optional<std::pair<int, std::string>>;
-/// @throws stage_error if there is one
+/// @throws stage_error if there is a fault
 void expect_none(const stage_fault& fault);
 
-/// Returns the first stage that cannot be one of reduce_scatter or allgather: stages have mode scatter, the innermost
-/// ones may have root, and then none has a route_share.
+/// Returns the first stage that cannot run in reduce_scatter or allgather. Stages must have mode scatter. The innermost
+/// ones may have mode root if no stage has a route_share.
 stage_fault fault_of_blocks(std::span<const stage> stages);
 
-/// Hands down, from the outermost stage of mode root to the innermost, what the root of each group owns after the way
-/// up: equal parts to all members. Then puts blocks of the given counts, by rank, in the order of the parts that ranks
-/// own of a vector so fine that each owns some. The groups are then those of the blocks.
-/// @param fine of all ranks, without routes or with those of `stages`
+/// Divides the largest part that each group's root owns after the way up equally among all members, from the outermost
+/// stage of mode root inwards. Then lays out blocks of the given counts, by rank, in the order of the parts that ranks
+/// own. The result has the groups of these blocks.
+/// @param fine composition of all ranks, over fine_count() elements, without routes or with those of `stages`
 block_layout in_blocks(composition fine, const hierarchy& machine, std::span<const stage> stages,
                        std::span<const std::int64_t> counts);
-/// Elements of such a vector.
+/// Returns a number of elements of which each rank owns some.
 inline std::int64_t fine_count(const hierarchy& machine) { return std::int64_t{machine.ranks()} << 20; }
 
-/// The program of one rank for reduce_scatter or allgather. In the caller's buffer of all blocks, block r begins at
-/// element `begins[r]`; the other buffer holds the rank's own block alone.
+/// Returns the program of one rank for reduce_scatter or allgather. In the caller's buffer of all blocks, block r
+/// begins at element `begins[r]`. The other buffer holds only the rank's own block.
 schedule generate(const block_layout& b, collective what, int rank, std::span<const std::int64_t> begins);
 
 }  // namespace terrace::detail

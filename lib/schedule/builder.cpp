@@ -26,13 +26,13 @@ constexpr std::string_view action_names[]{"send",
                                           "stage_gather"};
 static_assert(std::size(action_names) == static_cast<std::size_t>(last_action) + 1);
 
-// What a member of a group passes in to a stage, or gets from it.
+// Data that a member of a group passes in to a stage, or gets from it.
 enum class part { nothing, shard, whole };
 struct passage {
     part gives, gets;
 };
 
-// The row of a stage: its root's passage and the others'.
+// A stage, with the passages of its root and of the others.
 struct stage_row {
     action what;
     passage root, other;
@@ -76,7 +76,7 @@ builder::builder(int rank, int ranks, collective what, std::int64_t count, vecto
     out_.phases.push_back({});
 }
 
-// Phases of routes, which run side by side, come again.
+// A phase of a route may begin again, since routes run side by side.
 void builder::begin_phase(phase p) {
     if (p.route == 0 || out_.phases[phase_].route == 0) ++turn_;
     const auto begun = p.route == 0 ? out_.phases.end() : std::find(out_.phases.begin(), out_.phases.end(), p);
@@ -113,8 +113,8 @@ void builder::send(int peer, place src) {
     i.wire = role_.wire;
 }
 
-// Encoded once for all that it is sent to. On the way down the owner of a result decodes it, too: all ranks then have
-// the same bits.
+// Returns the encoded data, which are encoded once for all receivers. On the way down the owner of a result decodes
+// them, too: all ranks then have the same bits.
 operand builder::encoded(const operand& plain) {
     for (const auto& [what, there] : encoded_)
         if (what == plain) return there;
@@ -168,7 +168,7 @@ void builder::hand_over(provider by, action stage, const group& g) {
     if (g.whole().empty() || g.size() < 2) return;
     const bool delivers = role_.delivers && out_.home.where == buffer::scratch;
     passage moves = passage_of(stage, g.is_root());
-    // The root of a broadcast gets its own vector, too, if the result is elsewhere.
+    // The root of a broadcast also gets its own vector if the result is in another buffer.
     if (stage == action::stage_broadcast && delivers) moves.gets = part::whole;
     const range gets = range_of(moves.gets, g);
     instr& i = emit(stage, static_cast<int>(out_.groups.size()));
@@ -195,7 +195,7 @@ void builder::deliver() {
 }
 
 void builder::repeat(const schedule& from, const instr& i) {
-    // Undoes what the first builder redirected or filled: that is done again at the end, where it is still needed.
+    // Undoes the changes of read_caller_until_written(); finish() makes them again if they are still needed.
     const bool redirects = from.home.starts_in_send;
     if (redirects && i.what == action::copy && in_vector(i.dst) && i.src == operand{buffer::send, i.dst.part}) return;
     const auto original = [&](operand o) {
@@ -230,14 +230,14 @@ schedule builder::finish() {
     return std::exchange(out_, {});
 }
 
-// The vector starts out in the caller's send buffer. An operand nothing of which has been written yet is read from
-// there; where a part has been, the rest is copied over first. What peers read in a stage is where they look for it:
-// copied over where the vector's home is scratch, and else read from the same buffer on all of them.
+// The vector starts in the caller's send buffer. An operand without written elements is read from there; if some are
+// written, the others are copied to the home first. In a stage, peers must read the same buffer on all ranks: send in a
+// first stage with home recv, else the home, to which unwritten elements are copied.
 void builder::read_caller_until_written() {
     interval_set written;
     std::vector<instr> program;
     program.reserve(out_.instrs.size() + 1);
-    // Copies the rest of a part to the result, just before (or in the place of) another instruction.
+    // Copies the unwritten elements of a part to the vector's home, with the phase and step of an instruction.
     const auto complete = [&](range part, const instr& before) {
         for (const range missing : written.gaps(part))
             program.push_back({.phase = before.phase,
@@ -252,11 +252,11 @@ void builder::read_caller_until_written() {
         else o.where = buffer::send;
     };
     const auto expose = [&](instr& i) {
-        // The first stage finds all of the vector in send, and no later one does, on any rank.
+        // On all ranks the first stage, and no later one, finds the whole vector in send.
         const phase& at = out_.phases[i.phase];
-        const bool gives_all = i.what != action::stage_scatter;  // there, the root's own shard is to stay at home
+        const bool gives_all = i.what != action::stage_scatter;  // a scatter leaves the root's own shard in the home
         if (out_.home.where == buffer::recv && at.stage == 0 && !at.down && gives_all) return redirect(i.src, i);
-        // Nobody else reads what sources[0] stands for.
+        // No peer reads the part in sources[0].
         const range own = i.sources > 0 ? out_.sources[i.first_source].part : range{i.src.part.end, i.src.part.end};
         complete({i.src.part.begin, own.begin}, i);
         complete({own.end, i.src.part.end}, i);
@@ -268,13 +268,13 @@ void builder::read_caller_until_written() {
         if (in_vector(i.dst)) written.add(i.dst.part);
         program.push_back(i);
     }
-    // A part that no message touched (one rank alone) is the result as it is.
+    // Elements that no instruction wrote (on one rank alone) are the result unchanged.
     if (out_.home.where == buffer::recv) complete({0, out_.count}, program.empty() ? instr{} : instr{program.back()});
     out_.instrs = std::move(program);
 }
 
-// The last write on the way up leaves what the rank owns; where a reduction wrote it, that one completed it. (Ranks
-// that folded into another receive it. An allreduce stage completes as much on all ranks, whatever they own.)
+// The last write on the way up leaves the final value of an owned element. If a reduction wrote it, it completed the
+// sum. (Ranks that folded into another receive it. An allreduce stage completes the same elements on all ranks.)
 void builder::mark_completions() {
     interval_set settled;
     for (auto i = out_.instrs.rbegin(); i != out_.instrs.rend(); ++i) {
@@ -288,16 +288,16 @@ void builder::mark_completions() {
     }
 }
 
-// An instruction waits for the last writer of what it reads, and for the last writer and all later readers of what it
-// writes. Where the vector starts in send, send and recv count as one: they are the same memory in place. Else they
-// meet in scratch alone.
+// An instruction waits for the last writer of the elements that it reads, and for the last writer and all later readers
+// of those that it writes. If the vector starts in send, send and recv count as one buffer: in place they are the same
+// memory. Otherwise data go from send to recv through scratch, or stay at their place, and need no more order.
 void builder::infer_order() {
     constexpr std::uint32_t nobody = ~0u;
     struct reading {
-        std::uint32_t reader, earlier;  // another reading of the same elements
+        std::uint32_t reader, earlier;  // previous reading of the same elements
     };
     struct accesses {
-        std::uint32_t writer = nobody, readings = nobody;  // the last one since the writer
+        std::uint32_t writer = nobody, readings = nobody;  // last reading since the writer
     };
     std::array<known_intervals<accesses>, buffers> memory;  // by buffer
     const auto space = [&](const operand& o) -> known_intervals<accesses>& {

@@ -42,7 +42,7 @@ schedule call_layout::generated_for(int rank) const {
                                      : generate(layout_.c, call_.what, rank);
 }
 
-// Where stages of the transport are in it, the vector is at home where peers reach it: each rank has its own reasons.
+// If a rank's schedule has stages of the transport, the vector's home is where peers can access it; ranks may differ.
 schedule call_layout::schedule_of(int rank, const capabilities& can, buffer home) const {
     const auto bytes = static_cast<std::size_t>(call_.elements()) * call_.element;
     const bool fits = can.slot_bytes == 0 || bytes <= can.slot_bytes;

@@ -7,7 +7,7 @@
 
 namespace terrace::detail {
 
-/// Which lane runs which chunks of a call: chunk k runs in lane k mod lanes, after chunk k - lanes.
+/// The assignment of a call's chunks to lanes: chunk k runs in lane k mod lanes, after chunk k - lanes.
 struct chunk_order {
     std::int64_t chunks = 1;  ///< >= 1
     int lanes = 1;
@@ -16,7 +16,7 @@ struct chunk_order {
     std::int64_t first_of(int lane) const noexcept { return lane; }
     std::int64_t next(std::int64_t chunk) const noexcept { return chunk + lanes; }
     bool exists(std::int64_t chunk) const noexcept { return chunk < chunks; }
-    /// True for the last chunk, which may be shorter than the others and so has instructions of its own.
+    /// Returns true for the last chunk, which may be shorter than the others and so has instructions of its own.
     bool is_tail(std::int64_t chunk) const noexcept { return chunk == chunks - 1; }
     /// Returns the number of lanes that have a chunk to run.
     int lanes_used() const noexcept { return static_cast<int>(std::min<std::int64_t>(lanes, chunks)); }

@@ -17,10 +17,10 @@ namespace terrace::detail {
 
 namespace {
 
-// Composes one stage: the groups of all domains of a level, from who owns what in the level's children.
+// Composes one stage: the groups of all domains of a level, from the ownerships of the level's children.
 class stage_composer {
 public:
-    // @param route that the stage is on, from 1; 0: all
+    // @param route route of the stage, from 1; 0: all
     stage_composer(const composition_request& asked, const route_view& seen, int route, int level,
                    const ownerships& children)
         : asked_(asked), view_(seen), level_(level), number_(seen.stage_of(level)), children_(children) {
@@ -53,12 +53,12 @@ public:
 
 private:
     const tree& shape() const { return view_.shape(); }
-    // The ranks that are asked for in a domain of a level.
+    // Returns the requested ranks in a domain of a level.
     std::span<const int> asked_in(int level, int domain) const {
         const auto first = std::ranges::lower_bound(view_.ranks(), shape().first_rank(level, domain));
         return {first, std::lower_bound(first, view_.ranks().end(), shape().first_rank(level, domain + 1))};
     }
-    // All domains of the level, or those of the ranks that are asked for and one of each kind; ascending.
+    // Returns all domains of the level, or those of the requested ranks and one of each kind; ascending.
     std::vector<int> wanted_domains() const {
         std::vector<int> domains = view_.first_of_kinds(level_);
         for (int d = 0; asked_.for_all() && d < shape().domains(level_); ++d) domains.push_back(d);
@@ -70,8 +70,8 @@ private:
         return children_.at(level_ == 0 ? 0 : view_.kind_of(level_ - 1, child));
     }
 
-    // One domain's stage: a group per segment and replica. `after`, unless null: who owns what afterwards; of the
-    // outermost stage only where the rank takes part, if it is for one.
+    // Composes one domain's stage: a group per interval and replica. `after`, unless null, gets the ownership after the
+    // stage; in the outermost stage of a composition for some ranks, only of intervals with these ranks.
     void combine(int domain, ownership* after) {
         const int first = shape().first_child(level_, domain), children = shape().children(level_, domain);
         if (children == 1) {
@@ -102,7 +102,7 @@ private:
         });
     }
 
-    // Replicas of a segment run the same stage side by side, each among themselves, and stay replicas.
+    // Replicas of an interval run the same stage side by side, each replica in its own group, and remain replicas.
     void add_groups(int domain, range segment, const std::vector<const std::vector<int>*>& owners, int ordinal,
                     int number, ownership* after) {
         const int size = static_cast<int>(owners.size()), child = shape().first_child(level_, domain);
@@ -138,8 +138,8 @@ private:
         }
     }
 
-    // Returns the position of the sibling that has the root. In other domains, successive segments take successive
-    // siblings in mode root, so that none carries them all.
+    // Returns the position of the sibling with the call's root. In other domains, in mode root, successive intervals
+    // have successive siblings as roots, to distribute the load.
     int root_position(int domain, int ordinal) const {
         const int root = view_.root();
         if (made_.how != mode::replicate && root >= 0 && shape().domain_of(level_, root) == domain)
@@ -182,12 +182,12 @@ private:
 
     const composition_request& asked_;
     const route_view& view_;
-    int level_, number_;  // of the view; of the stage, in the plan
+    int level_, number_;  // level in the view; number of the stage in the plan
     const ownerships& children_;
     composed_stage made_;
 };
 
-// Composes the stages of levels first ... end - 1, which are on a route (from 1; 0: all).
+// Composes the stages of levels first ... end - 1 on one route (from 1; 0: all).
 ownerships go_through(const composition_request& asked, const route_view& seen, int route, int first, int end,
                       ownerships known, composition& made) {
     for (int level = first; level < end; ++level) {
@@ -198,7 +198,7 @@ ownerships go_through(const composition_request& asked, const route_view& seen, 
     return known;
 }
 
-// Adds what ranks own after the last stage.
+// Adds the parts that ranks own after the last stage.
 void own(const composition_request& asked, const route_view& seen, int route, ownerships known, composition& made) {
     for (owned& o : known.begin()->second) {
         if (!asked.for_all() && !contains(o.owners, seen.ranks().front())) continue;
@@ -217,14 +217,14 @@ composition compose_request(const hierarchy& machine, const composition_request&
     const tree whole = stage_tree(machine, asked.stages);
     const routes all = routes_of(machine, asked.stages);
     ownerships known;
-    append(known[0], {0, asked.count}, {0});  // each rank by itself
+    append(known[0], {0, asked.count}, {0});  // at first each rank owns all of the vector
     const route_view in_plan = route_view::in_plan_order(whole, asked);
     known = go_through(asked, in_plan, 0, 0, all.common, std::move(known), made);
     if (all.count() == 0) own(asked, in_plan, 0, std::exchange(known, {}), made);
     for (int route = 1; route <= all.count(); ++route) {
         const route_view turned = route_view::turned(whole, all.orders[at(route - 1)], asked);
         made.routes.push_back(turned.plan_ranks());
-        ownerships parts;  // of all that somebody owns, what takes the route
+        ownerships parts;  // owned parts, cut to the share of the route
         for (const auto& [kind, owns] : known) {
             ownership& part = parts[kind];
             for (const owned& o : owns)
@@ -234,7 +234,7 @@ composition compose_request(const hierarchy& machine, const composition_request&
         own(asked, turned, route, std::move(parts), made);
     }
     std::ranges::stable_sort(made.owners, {}, [](const owned& o) { return o.part.begin; });
-    // Rings through nodes go by which members share one.
+    // Rings through nodes depend on the nodes of the members.
     for (composed_stage& s : made.stages)
         if (s.by != nullptr && s.by->graph == message_graph::node_rings)
             for (group& g : s.groups) g = g.with_nodes(nodes_of(machine, g.members()));

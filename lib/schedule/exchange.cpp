@@ -14,7 +14,7 @@ namespace terrace::detail {
 
 namespace {
 
-// A block, from one rank to another.
+// The data that one rank sends to another.
 struct block {
     int from = 0, to = 0;
     friend auto operator<=>(const block&, const block&) = default;
@@ -64,7 +64,7 @@ private:
     std::int64_t count_of(const block& b) const {
         return call_.blocks[at(call_.what == collective::gather ? b.from : b.to)].count();
     }
-    // A rank's own block is all that it has of the buffer of all.
+    // In a gather the send buffer, and in a scatter the receive buffer, has only the rank's own block.
     operand given_for(int to) const {
         if (call_.what == collective::gather) return {buffer::send, {0, call_.blocks[at(rank_)].count()}};
         return {buffer::send, call_.blocks[at(to)]};
@@ -86,9 +86,9 @@ private:
         out_.go_to_step(first + s.steps_up);
     }
 
-    // Blocks that one member of a group sends to another. On the way up: from all ranks of the one's domain to all
-    // ranks whose elements the other owns. On the way down: from all ranks whose elements the one owns to all of the
-    // other's domain.
+    // Returns the blocks that one member of a group sends to another. On the way up: from all ranks of the sender's
+    // domain to all ranks whose elements the receiver owns. On the way down: from all ranks whose elements the sender
+    // owns to all ranks of the receiver's domain.
     std::vector<block> passing(const composed_stage& s, const group& g, int from, int to) const {
         if (s.how == mode::root) return passing_root(s, g, from, to);
         const range owned = g.shard(down_ ? from : to);
@@ -102,8 +102,8 @@ private:
         return list;
     }
 
-    // In mode root. On the way up: from all ranks of a member's domain, to all ranks elsewhere whose elements the root
-    // owns. On the way down: from all ranks elsewhere, to those of the member's domain.
+    // The same in mode root. On the way up: from all ranks of a member's domain to ranks elsewhere whose elements the
+    // root owns. On the way down: from all ranks elsewhere to those of the member's domain.
     std::vector<block> passing_root(const composed_stage& s, const group& g, int from, int to) const {
         std::vector<block> list;
         if (g.root() != (down_ ? from : to)) return list;
@@ -138,7 +138,7 @@ private:
         return count;
     }
 
-    // Joins parts that lie one after the other.
+    // Appends an operand. Joins it to the last one if the two are adjacent.
     static void append(std::vector<operand>& runs, operand more) {
         if (more.part.empty()) return;
         if (!runs.empty() && runs.back().where == more.where && runs.back().part.end == more.part.begin)
@@ -146,7 +146,7 @@ private:
         else runs.push_back(more);
     }
 
-    // Returns the blocks in one piece: where they lie, or copied.
+    // Returns the blocks in one piece: at their place if they are consecutive there, else copied.
     operand packed(const std::vector<block>& list) {
         std::vector<operand> runs;
         for (const block& b : list) append(runs, lies_.at(b));
@@ -161,7 +161,7 @@ private:
         return all;
     }
 
-    // Returns the place for blocks that arrive in one piece: the caller's, where all of them belong there side by side.
+    // Returns memory for blocks that arrive in one piece: the caller's if they go there side by side, else scratch.
     operand room_for(const std::vector<block>& list) {
         std::vector<operand> runs;
         for (const block& b : list) {
@@ -172,7 +172,7 @@ private:
         return runs.size() == 1 ? runs.front() : out_.scratch(count_of(list));
     }
 
-    // Copies to the caller what belongs there, and notes where the rest lies.
+    // Copies the rank's own blocks to the caller, and records the places of the others.
     void unpack(const std::vector<block>& list, const operand& from) {
         std::int64_t begin = from.part.begin;
         std::vector<operand> sources, places;
@@ -197,10 +197,10 @@ private:
     const collective_call& call_;
     int rank_;
     bool through_one_;        // block_layout::through_one
-    bool down_ = false;       // the way that stages go now
+    bool down_ = false;       // direction of the current stage
     std::vector<int> order_;  // ranks, in the order of the vector that stages divide
     builder out_;
-    std::map<block, operand> lies_;  // of blocks that are or have been here
+    std::map<block, operand> lies_;  // places of blocks that are or have been here
 };
 
 }  // namespace
@@ -226,7 +226,7 @@ stage_fault fault_of_exchange(std::span<const stage> stages, collective what) {
 
 block_layout compose_exchange(const hierarchy& machine, std::span<const stage> stages, collective what) {
     expect_none(fault_of_exchange(stages, what));
-    // On the way to or from a root the same ranks meet in either mode.
+    // In a gather or scatter the same groups run in either mode.
     std::vector<stage> meeting(stages.begin(), stages.end());
     if (row_of(what).has_root())
         for (stage& s : meeting) s.how = mode::scatter;
@@ -252,10 +252,10 @@ bool exchange_goes(collective what, mode how, bool down) noexcept {
     return !down || how == mode::root;
 }
 
-// As exchange_writer::passing(): on the way up from all ranks behind one member to the owners of all elements that the
-// other owns, on the way down from owners to ranks. So a member's blocks are a product, and in mode root, those of its
-// ranks for ranks elsewhere. Gather and scatter move the blocks of one rank alone, the root, which is behind a member
-// or owns an element of it.
+// Counts the blocks of exchange_writer::passing(). On the way up they go from all ranks behind one member (in its child
+// domain) to all ranks whose elements the other owns, and on the way down the reverse. So their number is a product; in
+// mode root, of the member's ranks and the ranks elsewhere. Gather and scatter move only blocks of the root, which is
+// behind a member or owns one of its elements.
 group_moves exchange_moves(const exchange_stage& s, const group& g, int apart) {
     const double ranks = s.shape.ranks();
     const bool has_root = row_of(s.what).has_root(), root_is_behind = (s.what == collective::scatter) != s.down;
@@ -281,7 +281,7 @@ group_moves exchange_moves(const exchange_stage& s, const group& g, int apart) {
             made.messages.push_back({0, 1, 0, j, sum / g.size() / (g.size() - 1) / ranks});
         return made;
     }
-    constexpr double rounded_away = 1e-9;  // blocks that are there because cuts were rounded
+    constexpr double rounded_away = 1e-9;  // smaller numbers of blocks come from rounded cuts
     const auto with_blocks = [&](const std::vector<double>& blocks) {
         std::vector<int> positions;
         for (int i = 0; i < g.size(); ++i)
@@ -295,10 +295,10 @@ group_moves exchange_moves(const exchange_stage& s, const group& g, int apart) {
     return made;
 }
 
-// Where blocks pass through a vector that stages divide, all of them are copied there, or back, and the rank's own the
-// other way. In an exchange blocks that go to the same rank are put together between stages: all are copied once in
-// each stage. Where a stage has mode root, one rank does so for the ranks of its domain. To or from a root these are
-// what a domain's ranks have, before each stage but the first; where its ranks share them, all of the root's.
+// In reduce_scatter and allgather all blocks are copied to the vector or from it, and the rank's own the other way. In
+// alltoall, blocks to the same rank are joined between stages: each stage copies all of them. After a stage of mode
+// root one rank does so for its whole domain. In gather and scatter, mode root copies the blocks of a domain before
+// each stage but the first, mode scatter all blocks of the root.
 double copied_vectors(const hierarchy& machine, std::span<const stage> stages, collective what) {
     const double own = 1.0 / machine.ranks();
     if (!row_of(what).exchange) return own + 1;
@@ -306,7 +306,7 @@ double copied_vectors(const hierarchy& machine, std::span<const stage> stages, c
     const tree shape = stage_tree(machine, stages);
     double copied = 0;
     if (!row_of(what).has_root()) {
-        double vectors = 1;  // of one rank
+        double vectors = 1;  // vectors that one rank has
         for (std::size_t s = 0; s < stages.size(); ++s) {
             copied += vectors;
             if (stages[s].how == mode::root) vectors *= std::ranges::max(shape.children()[s]);
@@ -315,7 +315,7 @@ double copied_vectors(const hierarchy& machine, std::span<const stage> stages, c
     }
     if (stages.front().how == mode::scatter) return own + 1;
     for (int level = 0; level + 1 < shape.depth(); ++level) {
-        int most = 1;  // ranks of a domain
+        int most = 1;  // ranks of the largest domain
         for (int d = 0; d < shape.domains(level); ++d)
             most = std::max(most, shape.first_rank(level, d + 1) - shape.first_rank(level, d));
         copied += most * own;

@@ -11,18 +11,18 @@
 
 namespace terrace::detail {
 
-/// The ranks that run a stage together, and how they divide a part of the vector among them, as one of them sees it.
-/// Immutable. Copies, and the same group as another member sees it, share the lists.
+/// The ranks that run a stage together, and their shards of a part of the vector, as seen by one member. Immutable.
+/// Copies, and the views of other members, share the lists.
 class group {
 public:
     static constexpr int no_root = -1;
 
     /// @param members ranks by position
     /// @param shards consecutive parts of the vector, by position; may be empty
-    /// @param root position of the member that has everything in mode root; in mode scatter, of the member that stands
-    ///             for the root of the call; or no_root
-    /// @param ordinal tells apart the groups that a rank belongs to in one stage
-    /// @param position of the member that sees it so
+    /// @param root position of the member that has everything in mode root; in mode scatter, of the member from the
+    /// domain with the root of the call; or no_root
+    /// @param ordinal distinguishes the groups of a rank in one stage
+    /// @param position of the member whose view this is
     group(std::vector<int> members, std::vector<range> shards, int root = 0, int ordinal = 0, int position = 0)
         : lists_(std::make_shared<const lists>(lists{std::move(members), std::move(shards), {}})),
           root_(root),
@@ -37,7 +37,7 @@ public:
         same.position_ = position;
         return same;
     }
-    /// Returns the group as a rank sees it, which is a member.
+    /// Returns the group as one of its members sees it.
     group seen_by(int rank) const { return seen_from(position_of(rank)); }
     /// Returns the group with the nodes of its members.
     /// @param nodes by position, members of one node next to each other
@@ -45,19 +45,19 @@ public:
     /// Returns the group with other shards.
     group with_shards(std::vector<range> shards) const { return with(lists{members(), std::move(shards), nodes()}); }
 
-    /// Returns the same group, but that a member beside the root owns the root's shard too, and the root nothing. A
-    /// root that scatters so sends each element once, and has no part in the allgather that follows. One that gathers
-    /// so gets each element once, and has had no part in the reduce-scatter.
+    /// Returns the group with the root's shard moved to a member beside the root. The root then sends each element once
+    /// in a scatter, and is not in the allgather after it. In a gather it receives each element once, and was not in
+    /// the reduce-scatter before it.
     group with_root_relieved() const;
-    /// Returns the others of that group.
+    /// Returns the members of with_root_relieved() without the root, as a group.
     group without_root() const;
 
     const std::vector<int>& members() const noexcept { return lists_->members; }
     const std::vector<range>& shards() const noexcept { return lists_->shards; }
-    /// The node of each member, by position; empty where that is unknown, or does not matter.
+    /// Returns the node of each member, by position; empty if unknown or not needed.
     const std::vector<int>& nodes() const noexcept { return lists_->nodes; }
     int size() const noexcept { return static_cast<int>(members().size()); }
-    /// Returns all shards together.
+    /// Returns the range of all shards together.
     range whole() const noexcept { return {shards().front().begin, shards().back().end}; }
     int position() const noexcept { return position_; }
     int root() const noexcept { return root_; }
@@ -67,14 +67,14 @@ public:
     int position_of(int rank) const noexcept { return detail::position_of(rank, members()); }
     bool contains(int rank) const noexcept { return position_of(rank) < size(); }
 
-    /// Any integer names a position, counted around the group.
+    /// The next three functions accept any integer as a position, counted around the group.
     int wrapped(int position) const noexcept { return wrap(position, size()); }
     int rank(int position) const noexcept { return members()[at(wrapped(position))]; }
     range shard(int position) const noexcept { return shards()[at(wrapped(position))]; }
-    /// Returns the shard of the member that sees the group so.
+    /// Returns the shard of the member whose view this is.
     range own_shard() const noexcept { return shards()[at(position_)]; }
-    /// Returns the shards of `n` <= size() successive positions: at most two ranges, the second one beyond the group's
-    /// end.
+    /// Returns the shards of `n` <= size() successive positions: at most two ranges, of which the second begins at
+    /// position 0.
     std::array<range, 2> shards_from(int position, int n) const noexcept;
     int next() const noexcept { return rank(position_ + 1); }
     int prev() const noexcept { return rank(position_ - 1); }

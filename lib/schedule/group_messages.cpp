@@ -12,7 +12,7 @@ namespace {
 
 class program_reader {
 public:
-    // @param joins all that goes to one peer in a step is one message
+    // @param joins true: all data to one peer in a step are one message
     program_reader(const group& g, const group_programs& programs, bool joins)
         : of_(group(group::numbered(g.size()).members(), g.shards(), g.root()).with_nodes(g.nodes())),
           programs_(programs),
@@ -78,7 +78,7 @@ private:
     group_moves made_;
 };
 
-// What a position does, as if it were the first.
+// Returns the messages and reductions of one position, as if it were the first.
 group_moves turned(const group& g, const group_programs& programs, int position) {
     program_reader one(g, programs, true);
     one.read(position);
@@ -100,7 +100,7 @@ bool are_alike(const group_moves& a, const group_moves& b) {
 }  // namespace
 
 bool has_equal_shards(const group& g) {
-    constexpr std::int64_t coarse = 1 << 20;  // of a whole with fewer elements each one counts
+    constexpr std::int64_t coarse = 1 << 20;  // shards of a longer whole may differ by one element
     const auto [least, most] = std::ranges::minmax(g.shards(), {}, &range::count);
     return most.count() - least.count() <= (g.whole().count() <= coarse ? 0 : 1);
 }

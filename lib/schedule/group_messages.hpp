@@ -9,42 +9,42 @@
 
 namespace terrace::detail {
 
-/// A message between two positions of a group, in so many successive steps.
+/// A message between two positions of a group, repeated in successive steps.
 struct group_message {
-    int step = 0, times = 1;  ///< the first of them, and how many
+    int step = 0, times = 1;  ///< first step, and number of steps
     int from = 0, to = 0;
-    double part = 0;  ///< of all that the group divides
+    double part = 0;  ///< size, relative to the data that the group divides
 };
 
-/// What members of a group do in one direction of a stage, read off the programs of its positions: the algorithm is
-/// written nowhere else.
+/// The messages and reductions of a group in one direction of a stage. They are read from the programs of its
+/// positions: no other code repeats the algorithm.
 struct group_moves {
     std::vector<group_message> messages = {};  ///< by step
-    std::optional<int> startups = {};  ///< where steps do not wait for one another, and are one: what that costs
-    /// By position, the part that it adds to others: of each it reads two and writes one. k inputs at once count
-    /// (k+1)/3. Where all positions do the same, the first entry is that of all.
+    std::optional<int> startups = {};  ///< start-ups in total, if no step waits for another; else one for each step
+    /// Data that a position reduces, by position: two reads and one write of each element. A reduction of k inputs
+    /// counts (k+1)/3. If circulant, the first entry is that of all positions.
     std::vector<double> reduced = {};
-    /// Every position sends what position 0 sends, turned around the group; `messages` are those of position 0 alone.
+    /// All positions send like position 0, counted from their own place; `messages` are those of position 0 alone.
     bool circulant = false;
-    bool alone = false;                      ///< no other group of the same domain moves anything
-    std::optional<action> handed_over = {};  ///< to a provider, as a collective of its own, without messages
+    bool alone = false;                      ///< no other group of the same domain moves data
+    std::optional<action> handed_over = {};  ///< own collective of a provider, without messages
 
     double reduced_by(int position) const noexcept { return circulant ? reduced.front() : reduced[at(position)]; }
 };
 
 /// The programs of a group's positions in one direction of a stage.
 struct group_programs {
-    /// Writes that of the position which sees the group so; its ranks are positions.
+    /// Writes the program of the position whose view `g` is. Ranks in it are positions.
     std::function<void(builder& out, const group& g)> write;
-    int startups = 0;        ///< steps that wait for one another; of more steps, none waits for another one
-    bool root_adds = false;  ///< what the root gets it adds to what it has
+    int startups = 0;        ///< steps that wait for one another; if there are more, no step waits for another
+    bool root_adds = false;  ///< the root adds received data to its own
 };
 
-/// Reads the programs of all positions; where three positions of a large group show that all do the same, of one.
-/// @param large a group of more than so many is
+/// Reads the programs of all positions. If three positions of a large group do the same, assumes that all do.
+/// @param large size above which a group is large
 group_moves read_programs(const group& g, const group_programs& programs, int large);
 
-/// Returns true if the group's shards are equal, but for rounding.
+/// Returns true if the group's shards are equal, except for rounding.
 bool has_equal_shards(const group& g);
 
 }  // namespace terrace::detail

@@ -18,15 +18,15 @@ struct misfit {
     std::string text;
 };
 
-// A part of the vector that a rank has, summed up over ranks [first, end): as they stand, or in the order of a route.
+// A part of the vector on a rank, summed over ranks [first, end) in the plan's order or in that of a route.
 struct sum {
     range part;
     int first = 0, end = 0;
-    int route = 0;  // that the part takes, from 1; 0: not on one yet
+    int route = 0;  // route of the part, from 1; 0: none yet
 };
 
-// Follows what ranks have from stage to stage, from the groups alone.
-// @param forwards stages in mode root hand down what they have gathered, before owners own it
+// Tracks the sums that ranks have from stage to stage, from the groups alone.
+// @param forwards after the way up, roots of stages in mode root hold the data of the owners in their groups
 class replay {
 public:
     replay(const composition& c, bool forwards) : composition_(c), owners_(c.owners), has_(at(c.ranks)) {
@@ -40,8 +40,8 @@ public:
         }
     }
 
-    // Returns nothing if in the end the owners, and nobody else, have every rank's contribution to what they own; else
-    // what does not fit.
+    // Returns nothing if in the end the owners, and no others, have every rank's contribution to the parts that they
+    // own, else the fault.
     std::optional<std::string> find_fault() {
         try {
             for (stage_ = 0; stage_ < composition_.stages.size(); ++stage_) run_stage(composition_.stages[stage_]);
@@ -103,7 +103,7 @@ private:
         }
     }
 
-    // Takes from a rank what it brings to a group, so that no two groups of a stage get the same.
+    // Removes from a rank the sum that it brings to a group, so no other group of the stage can use it.
     sum take(int rank, range part, int route) {
         std::vector<sum>& mine = has_[at(rank)];
         for (std::size_t i = 0; i < mine.size(); ++i) {
@@ -121,13 +121,13 @@ private:
                                  part.begin, part.end - 1)};
     }
 
-    // The root of the call, in the order of the stage's route; -1 if it has none.
+    // Returns the root of the call, in the order of the stage's route; -1: none.
     int root_of(const composed_stage& s) const {
         const int root = composition_.root;
         return root < 0 || s.route == 0 ? root : places_[at(s.route - 1)][at(root)];
     }
 
-    // Puts a sum on a route. Its ranks must be consecutive in the order of that route as well.
+    // Moves a sum to a route. Its ranks must be consecutive in the order of that route, too.
     sum on(int route, sum s) const {
         if (s.route == route) return s;
         if (s.route != 0 || at(route) > places_.size())
@@ -142,8 +142,8 @@ private:
         return {s.part, first, first + s.end - s.first, route};
     }
 
-    // Finds who must have before the way down what owners get on it, from the innermost stage outwards: the root of the
-    // group in which the owner is a member.
+    // Replaces each owner by the rank that must have the owner's part before the way down: the root of the owner's
+    // group, from the innermost stage outwards.
     void find_holders() {
         std::vector<std::vector<owned*>> carried(at(composition_.ranks));
         for (owned& o : owners_)
@@ -165,7 +165,7 @@ private:
         }
     }
 
-    // In the end the owners, and nobody else, have the sum of all ranks.
+    // Checks that in the end the owners, and no others, have the sum of all ranks.
     void check_owners() {
         std::int64_t owned_parts = 0, had_parts = 0;
         for (const owned& o : owners_)
@@ -209,7 +209,7 @@ std::string kind_of_exchange(const composed_stage& s, const group& g) {
     return kind;
 }
 
-// One group alone, its members renamed and its shards cut down to one element each.
+// Returns one group alone, with its members renumbered and its non-empty shards cut to one element each.
 composition alone(const composed_stage& s, const group& g) {
     const int size = static_cast<int>(g.members().size());
     composition c{.ranks = size, .root = g.root(), .count = 0, .stages = {}, .owners = {}, .routes = {}};
@@ -235,7 +235,7 @@ composition alone(const composed_stage& s, const group& g) {
     return c;
 }
 
-// Blocks are handed on as in mode scatter from a root. Steps are enough for any algorithm.
+// Returns a stage that forwards blocks, as in mode scatter from a root. Its steps suffice for any algorithm.
 composed_stage forwarding_of(const composed_stage& s) {
     composed_stage hands;
     hands.by = s.by->supports(mode::scatter) ? s.by : find_algorithm("direct");
@@ -243,8 +243,8 @@ composed_stage forwarding_of(const composed_stage& s) {
     return hands;
 }
 
-// The programs of a group alone, as messages and, where a provider runs it, as one stage: for the vector at home in
-// shared memory of Terrace's or in the callers' buffers.
+// Proves the programs of a group alone: as messages and, if a provider runs the stage, as one stage, with the vector's
+// home in scratch (Terrace's shared memory) and in recv (the callers' buffers).
 std::optional<std::string> prove_alone(const composition& c) {
     const composed_stage& s = c.stages.front();
     const group& g = s.groups.front();
@@ -275,7 +275,7 @@ std::optional<std::string> prove_alone(const composition& c) {
     return {};
 }
 
-// The programs of a group alone, each member with one element for each other one whose shard is not empty.
+// Proves the exchange of a group alone, in which each member has one element for each other member.
 std::optional<std::string> prove_exchange_alone(const composed_stage& s, const group& g) {
     const composition c = alone(s, g);
     const group& of = c.stages.front().groups.front();

@@ -10,26 +10,25 @@
 
 namespace terrace::detail {
 
-/// Proves compositions whose programs are too many to be proved whole, in two parts.
-/// * The groups of all stages of all ranks fit together: every rank's contribution to every element is in what exactly
-///   one member of each group brings, and what a stage leaves with its ranks is what the next one takes.
-/// * Every kind of group (algorithm, mode, size, root, which shards are empty) does what its mode says: its programs
-///   are proved whole, once, with shards of one element. A generator knows no other cuts than those of its shards, so
-///   that their lengths do not matter.
-/// That stages of one rank do not disturb one another rests on what the builder does with every program: it orders
-/// whatever overlaps, and numbers steps alike on all ranks.
+/// Proves compositions with too many programs for a whole proof, in two parts.
+/// * The groups of all stages and ranks fit together: no contribution is used twice or lost, the output of a stage is
+///   the input of the next, and in the end the owners have the sums of all ranks.
+/// * Every kind of group (algorithm, mode, size, root, which shards are empty) does what its mode says. Its programs
+///   are proved whole, once, with shards of one element, which represent shards of all lengths.
+/// The proof relies on the builder for the independence of a rank's stages: the builder orders all instructions that
+/// overlap, and numbers steps alike on all ranks.
 ///
-/// Several threads may use it at a time. A kind of group is then proved by one of them, which alone returns its fault.
+/// Several threads may use an object. One of them proves a kind of group, and only this thread returns its fault.
 class group_proof {
 public:
-    /// Nothing if all holds, else what does not.
+    /// Returns the first fault, or nothing.
     std::optional<std::string> find_fault(const composition& c);
     std::optional<std::string> find_fault(const block_layout& b) { return find_fault(b, false); }
-    /// Proves an exchange: what is said above of contributions holds of the blocks for each rank.
+    /// Proves an exchange: blocks for each rank replace the contributions.
     /// @param b made by compose_exchange
     std::optional<std::string> find_exchange_fault(const block_layout& b) { return find_fault(b, true); }
 
-    /// Returns how many kinds of groups have been proved. Not while other threads use it.
+    /// Returns the number of kinds of groups that have been proved. Not while other threads use the object.
     std::size_t kinds() const noexcept { return proved_.size(); }
 
 private:

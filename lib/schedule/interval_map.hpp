@@ -12,7 +12,7 @@
 
 namespace terrace::detail {
 
-/// A value for every element of a line, kept per interval of equal history. Default-constructed where never updated.
+/// A value for every element index, stored per interval of equal updates; default-constructed until updated.
 template <class Value>
 class interval_map {
 public:
@@ -42,7 +42,7 @@ private:
     std::map<std::int64_t, Value> pieces_{{std::numeric_limits<std::int64_t>::min(), Value{}}};
 };
 
-/// The same where all parts are known before the first update: in arrays, which need no memory for each interval.
+/// The same for parts that are all known before the first update. Arrays replace the map: no memory per interval.
 template <class Value>
 class known_intervals {
 public:
@@ -51,12 +51,12 @@ public:
         if (bounds_.empty() || bounds_.back() != part.begin) bounds_.push_back(part.begin);
         bounds_.push_back(part.end);
     }
-    /// Ends the parts to expect.
+    /// Ends the calls of expect(), before the first update().
     void begin() {
         keep_different(bounds_);
         values_.resize(bounds_.size());
     }
-    /// Calls f(value) for every interval inside `part`, which was expected.
+    /// Calls f(value) for every interval inside `part`, an expected part.
     template <class F>
     void update(range part, F&& f) {
         if (part.empty()) return;
@@ -75,13 +75,13 @@ public:
     void add(range part) {
         map_.update(part, [](bool& in) { in = true; });
     }
-    /// Whether any element of `part` is in.
+    /// Returns true if the set has any element of `part`.
     bool touches(range part) {
         bool any = false;
         map_.update(part, [&](const bool& in) { any |= in; });
         return any;
     }
-    /// The parts of `part` that are not in.
+    /// Returns the parts of `part` that are not in the set.
     std::vector<range> gaps(range part) {
         std::vector<range> result;
         map_.visit(part, [&](range piece, const bool& in) {

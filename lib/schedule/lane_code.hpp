@@ -8,8 +8,8 @@
 
 namespace terrace::detail {
 
-/// A schedule in the form that a lane_machine walks: who waits for whom, and the order in which each kind of
-/// instruction is issued. Numbers are indices into schedule::instrs.
+/// A schedule in the form that a lane_machine walks: dependencies, and the order in which each kind of instruction is
+/// issued. Numbers are indices into schedule::instrs.
 struct lane_code {
     enum class kind : std::uint8_t { send, receive, stage, local };
 
@@ -33,7 +33,7 @@ struct lane_code {
     std::vector<std::uint32_t> successors;       ///< instructions that wait for this one
 };
 
-/// Returns how a lane issues an action.
+/// Returns the kind of an action.
 constexpr lane_code::kind kind_of(action a) noexcept {
     switch (a) {
         case action::send: return lane_code::kind::send;

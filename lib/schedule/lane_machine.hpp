@@ -10,19 +10,19 @@
 
 namespace terrace::detail {
 
-/// Carries out what a lane_machine issues. The runtime, the simulator and the proof against deadlocks are ports. The
-/// machine calls a port directly, so a port costs no virtual call; a port must not call the machine back from inside
-/// these functions.
+/// Executes the instructions that a lane_machine issues. The runtime, the simulator and the proof against deadlocks are
+/// ports. The machine calls a port directly, so a port costs no virtual call. A port must not call the machine back
+/// from inside these functions.
 template <class P>
 concept lane_port = requires(P& port, std::int64_t chunk, std::uint32_t n, std::uint32_t segment) {
-    /// How local instructions (copy, reduce) complete. The one rule in which the ports differ:
-    /// * false: when run_local() returns. So it is in the runtime, whose thread makes the copy before it looks at
-    ///   anything else, and in the proof, where they need no other rank.
-    /// * true: when the port calls complete(). So it is in the simulator, where a copy occupies the rank's processor
-    ///   for some time, in which messages arrive and are issued.
+    /// The completion of local instructions (copy, reduce). This is the only rule in which the ports differ:
+    /// * false: they complete when run_local() returns. The runtime uses this, since its thread makes the copy before
+    ///   anything else, and so does the proof, since local instructions need no other rank.
+    /// * true: they complete when the port calls complete(). The simulator uses this: messages arrive and are issued
+    ///   while a copy occupies the rank's processor.
     { P::locals_take_time } -> std::convertible_to<bool>;
-    /// Returns the chunk's instructions. Null if the chunk cannot begin yet, or the port runs it by itself: the lane
-    /// then rests until the port calls run_from() with this chunk or the next.
+    /// Returns the chunk's instructions. Null if the chunk cannot begin yet, or if the port runs it by itself: the lane
+    /// then waits until the port calls run_from() with this chunk or the next.
     { port.begin_chunk(chunk) } -> std::same_as<const lane_code*>;
     /// All instructions of the lane's chunk are complete.
     port.end_chunk();
@@ -42,32 +42,32 @@ concept lane_port = requires(P& port, std::int64_t chunk, std::uint32_t n, std::
 ///
 /// * A lane runs its chunks (chunk_order) one after another.
 /// * An instruction is issued when all instructions that it waits for are complete.
-/// * Sends are issued in program order, and so are receives. A message goes in segments, and each segment occupies one
-///   of the request slots of its direction until it is complete. A message that cannot be issued holds up those behind
-///   it in its direction, and nothing else.
+/// * Sends are issued in program order, and so are receives. Messages are cut into segments, and each segment occupies
+///   one of the request slots of its direction until it is complete. A message that cannot be issued delays the
+///   messages behind it in its direction, and nothing else.
 /// * The first segment of a fenced send (fenced_sends) is issued when no send of the lane is in flight.
 /// * Stages of the transport are issued in program order, one at a time.
-/// * A local instruction is issued as soon as nothing is left that it waits for.
+/// * A local instruction is issued as soon as all instructions that it waits for are complete.
 ///
-/// Why ranks cannot deadlock under this rule: of all messages that are not complete take the one that is first in the
-/// order (step, group), which is the same on all ranks. Everything that precedes it at either end is complete, so both
-/// ends have issued it. One request slot in each direction therefore suffices, and more only let messages start
-/// earlier. Fences hold a lane to fewer requests than it has slots, so the argument covers them.
+/// Ranks cannot deadlock under this rule. Take the incomplete message that is first in the order (step, group), which
+/// is the same on all ranks. All messages before it are complete at both ends, so both ends have issued it. One request
+/// slot in each direction therefore suffices; more slots only let messages start earlier. Fences only reduce the number
+/// of requests in flight, so the argument covers them.
 class lane_machine {
 public:
-    /// @param request_slots of each direction. The proof uses 1, which is the strictest rule; the runtime and the
+    /// @param request_slots slots of each direction. The proof uses 1, which is the strictest rule; the runtime and the
     /// simulator use slots_each_way.
     lane_machine(const chunk_order& order, int request_slots) noexcept : order_(order), request_slots_(request_slots) {}
 
-    /// Makes room for chunks of so many instructions, so that running them allocates nothing.
+    /// Reserves memory for chunks of this many instructions, so running them allocates none.
     void reserve(std::size_t instructions) {
         waits_.reserve(instructions);
         segments_.reserve(instructions);
         ready_.reserve(instructions);
     }
 
-    /// Runs the lane's chunks from `chunk` on: begins it, and the next ones as long as they complete at once. Issues
-    /// local instructions only; issue() does the rest.
+    /// Begins a chunk of the lane, and the chunks after it as long as they complete at once. Issues local instructions
+    /// only; issue() issues the others.
     template <lane_port Port>
     void run_from(Port& port, std::int64_t chunk) {
         for (; order_.exists(chunk); chunk = order_.next(chunk)) {
@@ -91,8 +91,8 @@ public:
         return issue_stage(port) || issued;
     }
 
-    /// Completes a segment of message n, or all of any other instruction; releases what waited for it, and begins the
-    /// lane's next chunk if it was the last one of this. The caller calls issue() afterwards.
+    /// Completes a segment of message n, or any other instruction n. Releases the instructions that waited for it, and
+    /// begins the lane's next chunk if this one is complete. The caller calls issue() afterwards.
     template <lane_port Port>
     void complete(Port& port, std::uint32_t n) {
         switch (code_->kinds[n]) {
@@ -117,14 +117,14 @@ public:
         run_from(port, order_.next(chunk_));
     }
 
-    /// The chunk that runs, or that begin_chunk() has put off.
+    /// Returns the chunk that runs, or that begin_chunk() has postponed.
     std::int64_t chunk() const noexcept { return chunk_; }
     const chunk_order& order() const noexcept { return order_; }
 
-    /// Returns true once the next lane of the call may begin. Mostly that is at once. Where parts of a chunk take
-    /// routes side by side, and each lane has several chunks, it is when this lane has gone through its part of the
-    /// first one: lanes that begin together keep step, so that all of them send long messages over all links at one
-    /// time, and short ones that leave links idle at another.
+    /// Returns true once the next lane of the call may begin: usually at once. If parts of a chunk take routes and
+    /// there are more chunks than lanes, this lane must first complete 1 / lanes of its first chunk. Otherwise all
+    /// lanes run in step: they all send long messages over all links at one time, and short ones that leave links idle
+    /// at another.
     bool lets_next_begin() const noexcept {
         const bool keeps_step = code_ != nullptr && code_->takes_routes && order_.chunks > order_.lanes;
         if (!keeps_step || chunk_ >= order_.lanes) return true;
@@ -144,9 +144,9 @@ private:
     // Walks the segments of one direction's messages in program order.
     struct cursor {
         std::size_t message = 0;     // index into lane_code::sends or receives: the next one to issue
-        std::uint32_t segment = 0;   // of that message: the next one to issue
-        std::uint32_t segments = 0;  // of that message, if segment > 0
-        int in_flight = 0;           // segments: request slots in use
+        std::uint32_t segment = 0;   // next segment of that message to issue
+        std::uint32_t segments = 0;  // number of segments of that message, if segment > 0
+        int in_flight = 0;           // segments in flight, in one request slot each
     };
 
     template <lane_port Port>
@@ -204,7 +204,7 @@ private:
         else ready_.push_back(n);
     }
 
-    // A stack instead of a recursion: one local instruction may release the next, as often as there are any.
+    // Uses a stack, not recursion, since local instructions may release one another in long chains.
     template <lane_port Port>
     void run_ready(Port& port) {
         while (!ready_.empty()) {
@@ -217,25 +217,25 @@ private:
 
     chunk_order order_;
     int request_slots_;
-    const lane_code* code_ = nullptr;  // of the chunk that runs; null: none does
+    const lane_code* code_ = nullptr;  // code of the chunk that runs; null: none runs
     std::int64_t chunk_ = 0;
     std::size_t left_ = 0;                 // instructions that are not complete
-    std::vector<std::uint32_t> waits_;     // by instruction: how many it still waits for
+    std::vector<std::uint32_t> waits_;     // by instruction: number of instructions that it still waits for
     std::vector<std::uint32_t> segments_;  // by message that has been issued: segments that are not complete
-    std::vector<std::uint32_t> ready_;     // local instructions that can run, if these take no time
+    std::vector<std::uint32_t> ready_;     // local instructions that can run now, unless Port::locals_take_time
     cursor sends_, receives_;
     std::size_t stage_ = 0;  // index into lane_code::stages: the one that runs, or the next
     bool stage_runs_ = false;
 };
 
-/// When the lanes of a call begin.
+/// The time at which the lanes of a call begin.
 enum class lane_start : std::uint8_t {
-    /// Each one after the rank has given its core away once and then found nothing to issue for those before it. So it
-    /// is in the runtime: chunks begin with copies, and ranks that share a core would each make the copies of all lanes
-    /// before the next rank makes its first, while links wait.
+    /// One after another: a lane begins after the rank has yielded once and then found nothing to issue in the lanes
+    /// before. The runtime uses this. Chunks begin with copies, and otherwise each rank of a shared core would make the
+    /// copies of all its lanes before the next rank makes its first, while links are idle.
     one_by_one,
-    /// All at time 0, as far as they may. So it is in the simulator, which knows of no scheduler that could give a core
-    /// to another rank.
+    /// All at time 0, as far as they may. The simulator uses this, since it has no scheduler that gives a core to
+    /// another rank.
     all_at_once,
 };
 
@@ -245,8 +245,8 @@ class lane_starter {
 public:
     explicit lane_starter(lane_start how) noexcept : how_(how) {}
 
-    /// Begins a call of so many lanes, at least one. Calls begin(lane) for those that begin with the call.
-    /// @param may_follow returns whether the lane after this one may begin
+    /// Begins a call of `lanes` lanes, at least one. Calls begin(lane) for each lane that begins with the call.
+    /// @param may_follow called with a lane, returns true if the lane after it may begin
     template <class MayFollow, class Begin>
     void start(int lanes, MayFollow&& may_follow, Begin&& begin) {
         lanes_ = lanes;
@@ -256,19 +256,19 @@ public:
         if (how_ == lane_start::all_at_once) go_on(may_follow, begin);
     }
 
-    /// Begins those lanes that may.
+    /// Begins the lanes that may begin now.
     template <class MayFollow, class Begin>
     void go_on(MayFollow&& may_follow, Begin&& begin) {
         while (pending() && may_follow(last())) begin(begun_++);
     }
 
-    /// Returns true while lanes have still to begin.
+    /// Returns true while lanes have yet to begin.
     bool pending() const noexcept { return begun_ < lanes_; }
-    /// Returns the lane that has begun last.
+    /// Returns the lane that began last.
     int last() const noexcept { return begun_ - 1; }
 
-    /// Follows each pass over all lanes while the next one may begin. Calls yield() or begin(lane), or neither.
-    /// @param issued the pass has issued something
+    /// To be called after each pass over all lanes while the next lane may begin. Calls yield() or begin(lane), or
+    /// neither. @param issued true if the pass has issued an instruction
     template <class Yield, class Begin>
     void after_pass(bool issued, Yield&& yield, Begin&& begin) {
         if (!yielded_) {
@@ -283,7 +283,7 @@ public:
 private:
     lane_start how_;
     int lanes_ = 0, begun_ = 0;
-    bool yielded_ = false;  // since a lane began
+    bool yielded_ = false;  // true if the rank has yielded since the last lane began
 };
 
 }  // namespace terrace::detail

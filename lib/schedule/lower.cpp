@@ -33,8 +33,8 @@ bool capabilities::runs(action a, const group& g) const {
 }
 
 schedule lower(schedule s, const capabilities& can) {
-    // No expansion takes more steps than there are ranks, plus two. Ranks with nothing to expand leave the same room:
-    // the steps of their messages must agree with the others'.
+    // No expansion has more steps than the number of ranks plus two. Ranks with nothing to expand leave the same number
+    // of steps, since both ends of a message must have the same step.
     const int room = s.ranks + 3;
     const auto stays = [&](const instr& i) { return !is_stage(i.what) || can.runs(i, s.groups[at(i.peer)]); };
     if (std::all_of(s.instrs.begin(), s.instrs.end(), stays)) {

@@ -7,19 +7,19 @@
 
 namespace terrace::detail {
 
-// What the ranks of a machine run in a call of float32 that nobody has made yet: with root 0, on a communicator over
-// host buffers outside of windows, whose nodes are the machine's.
+// Schedules for a call that has not been made: of float32, with root 0, on a communicator with the nodes of a machine,
+// over host buffers outside of windows.
 
 inline constexpr std::int64_t float32_bytes = 4;
 
-/// Returns a call of so many bytes, rounded up to elements. @param bytes of the vector, or of all blocks together
+/// Returns a call of this size, rounded up to elements. @param bytes of the vector, or of all blocks together
 collective_call call_of_bytes(int ranks, collective what, std::int64_t bytes);
 
-/// Returns what ranks of a node run by themselves in memory that they share; nothing if no ranks share any.
-/// @param slot_bytes the longest vector that they accept; 0: any
+/// Returns the stages that ranks of a node run in shared memory; none if no ranks share memory.
+/// @param slot_bytes length of the longest vector that they accept; 0: any
 capabilities memory_capabilities(const hierarchy& machine, std::int64_t slot_bytes = 0);
 
-/// Returns how a call is cut into chunks. @param slot_bytes as of memory_capabilities()
+/// Returns the chunks of a call. @param slot_bytes as of memory_capabilities()
 slicing slices_of(const hierarchy& machine, const rule& how, collective what, std::int64_t bytes,
                   std::int64_t slot_bytes);
 

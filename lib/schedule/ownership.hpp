@@ -12,25 +12,24 @@
 
 namespace terrace::detail {
 
-/// A part of the vector and who ends up with its reduced value: one rank, or after replicate several, each all of it.
+/// A part of the vector and the ranks with its reduced value: one, or after replicate several with all of it.
 struct owned {
     range part;
     std::vector<int> owners;
-    int route = 0;  ///< that it took
+    int route = 0;  ///< route of the part; 0: none
 };
 
-/// Returns true if a rank is among some ranks.
 inline bool contains(const std::vector<int>& ranks, int rank) {
     return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
 }
 
-/// The owned parts of one domain, ascending. They cover the vector, or, the same in all domains, what takes one route.
+/// The owned parts of one domain, ascending. They cover the vector, or its part on one route, equal in all domains.
 using ownership = std::vector<owned>;
 
-/// Domains that are alike divide the vector alike: who owns what, by kind of domain, with ranks counted from its first.
+/// Ownership by kind of domain, with ranks counted from a domain's first: similar domains divide the vector alike.
 using ownerships = std::map<int, ownership>;
 
-/// Appends a part, joined to the last one if that is its neighbour and has the same owners.
+/// Appends a part. Joins it to the last one if they are neighbours and have the same owners.
 inline void append(ownership& map, range part, const std::vector<int>& owners) {
     if (part.empty()) return;
     if (!map.empty() && map.back().part.end == part.begin && map.back().owners == owners)
@@ -38,7 +37,7 @@ inline void append(ownership& map, range part, const std::vector<int>& owners) {
     else map.push_back({part, owners, 0});
 }
 
-/// Returns successive parts of a segment, as many equal ones for each as its weight says.
+/// Returns successive parts of an interval, in proportion to the weights.
 inline std::vector<range> weighted(range segment, std::span<const int> weights, std::int64_t quantum) {
     const int all = std::accumulate(weights.begin(), weights.end(), 0);
     std::vector<range> shards;
@@ -53,7 +52,7 @@ inline std::vector<range> weighted(range segment, std::span<const int> weights, 
     return shards;
 }
 
-/// Calls f(segment, owners of each sibling) for every segment of the common refinement of the siblings' ownership maps.
+/// Calls f(interval, owners of each sibling) for every interval of the common refinement of the siblings' ownerships.
 template <class F>
 void for_each_segment(std::span<const ownership* const> siblings, F&& f) {
     std::vector<std::size_t> piece(siblings.size(), 0);

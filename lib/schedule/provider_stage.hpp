@@ -7,26 +7,26 @@
 
 namespace terrace::detail {
 
-/// What members of a group do in a collective of a provider's own, in parts of what the group divides.
+/// The data movement and work of a group's members in a provider's own collective, relative to the group's data.
 struct provider_stage {
-    std::vector<group_message> moves = {};  ///< what links carry; nothing waits for anything
-    bool shared = false;  ///< what one member reads of the root's memory others find in the cache: links carry it once
-    int flag_waits = 0;   ///< how often a member waits for its peers' flags, in shared memory
+    std::vector<group_message> moves = {};  ///< data that cross links; no message waits for another
+    bool shared = false;  ///< members read the same data of the root: they cross a link once, then are in the cache
+    int flag_waits = 0;   ///< number of times that a member waits for its peers' flags, in shared memory
 
     // By position.
-    std::vector<double> accesses = {};    ///< what a member reads and writes
-    std::vector<double> handled = {};     ///< the largest part that it works on
-    std::vector<double> exposed = {};     ///< what peers read of its memory, which is where they reach it
-    std::vector<double> read_again = {};  ///< what it reads of that itself in order to add it up
+    std::vector<double> accesses = {};    ///< data that a member reads and writes
+    std::vector<double> handled = {};     ///< largest part that a member works on
+    std::vector<double> exposed = {};     ///< data of a member that peers read, where they can access it
+    std::vector<double> read_again = {};  ///< part of its own data that a member reads to add it
 };
 
-/// Returns a stage in shared memory (schedule/stage_work): links carry whatever one member reads of another's memory.
-/// @param in_place what a member gives and gets are the same memory
+/// Returns a stage in shared memory (schedule/stage_work): data that one member reads from another's memory cross
+/// links. @param in_place input and output of a member are the same memory
 provider_stage memory_stage(const stage_work& work, const group& g, bool in_place);
 
-/// Returns a collective of NCCL's own between GPUs: a ring, of two rounds where all get everything, or a chain of many
-/// pieces to or from a root; scatter and gather are messages from or to it. What arrives is reduced as it passes
-/// through.
+/// Returns NCCL's own collective between GPUs. It is a ring, of two rounds in an allreduce, or a chain of many pieces
+/// to or from the root of a reduce or broadcast. Scatter and gather are messages from or to the root. Data are reduced
+/// as they pass through.
 provider_stage nccl_stage(action what, const group& g);
 
 }  // namespace terrace::detail

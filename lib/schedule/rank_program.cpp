@@ -10,11 +10,11 @@ namespace terrace::detail {
 
 namespace {
 
-// True of the way on which data moves in the domains that have the root, and in mode scatter alone: up in a broadcast,
-// down in a reduce.
+// Returns true for the direction in which data move only in the domains with the root, and only in mode scatter: up in
+// a broadcast, down in a reduce.
 bool is_at_root(collective what, bool down) { return row_of(what).has_root() && down == row_of(what).up; }
 
-// True if a member stands in for the root in its groups. A reproducible reduction adds up in another order.
+// Returns true if another member owns the root's shard. Reproducible reductions do not: they add in another order.
 bool relieves_root(const composed_stage& stage, const algorithm& by, collective what, bool in_tree) {
     return row_of(what).has_root() && stage.meets_root && stage.how == mode::scatter && by.sends() && !in_tree;
 }
@@ -24,14 +24,14 @@ class writer {
 public:
     writer(builder& out, const composition& c, int rank, collective what, const capabilities& can)
         : out_(out), c_(c), rank_(rank), what_(what), can_(can), outermost_(c.routes.size() + 1, -1) {
-        // Further out there may be stages of one member each, in which nothing happens.
+        // Stages further out may have no groups.
         for (int s = 0; s < depth(); ++s)
             if (stage_at(s).largest > 0) outermost_[at(stage_at(s).route)] = s;
         while (common_ < depth() && stage_at(common_).route == 0) ++common_;
         if (!c.tree.empty() && row_of(what).up) by_tree_.emplace(out, c, rank, can);
     }
 
-    // True if roots of groups do without their shards in some stage of a reduce, and so complete sums on the way down.
+    // Returns true if roots of groups own no shards in some stage of a reduce, and so complete sums on the way down.
     bool completes_on_way_down() const {
         return what_ == collective::reduce &&
                std::ranges::any_of(c_.stages, [&](const composed_stage& s) { return relieves(s); });
@@ -52,7 +52,7 @@ public:
         for (int s = common_; s-- > 0;) run_stage(s, true);
     }
 
-    // The blocks of a domain, down from the one rank that has them all, or up to it.
+    // Moves the blocks of a domain down from the one rank that has them all, or up to it.
     void hand_on(bool down) {
         for (int n = 0; n < depth(); ++n) {
             const composed_stage& stage = stage_at(down ? depth() - 1 - n : n);
@@ -75,7 +75,7 @@ private:
         return s == outermost_[at(stage_at(s).route)] && (stage_at(s).route > 0 || c_.routes.empty());
     }
 
-    // All begin at the same step, and what follows begins after the longest.
+    // Runs all routes from the same step on, and continues after the longest.
     template <class F>
     void side_by_side(F&& run) {
         const int first = out_.step();
@@ -88,7 +88,7 @@ private:
         out_.go_to_step(last);
     }
 
-    // Emits the rank's part of a stage on the way up or down, and leaves the room that all ranks leave for it.
+    // Emits the rank's part of a stage on the way up or down, and uses as many steps as all ranks do.
     void run_stage(int number, bool down) {
         const composed_stage& stage = stage_at(number);
         if (is_at_root(down) && stage.how != mode::scatter) return;
@@ -120,13 +120,13 @@ private:
         return relieves_root(stage, *stage.by, what_, by_tree_.has_value());
     }
 
-    // In a reduce the root of a group that rests on the way up.
+    // Returns the root of the group, if it takes no part on the way up of a reduce and adds on the way down.
     std::optional<stage_role::addition> addition_at_root(int number, const group& g, bool down) const {
         if (what_ != collective::reduce || !down || g.root() == group::no_root || !relieves(stage_at(number)))
             return {};
         return stage_role::addition{g.rank(g.root()), is_last_to_add(number)};
     }
-    // True if no stage further in adds anything on the way down to what passes through this one.
+    // Returns true if no stage further in adds to the data of this stage on the way down.
     bool is_last_to_add(int number) const {
         for (int s = 0; s < number; ++s)
             if (relieves(stage_at(s)) && (stage_at(s).route == 0 || stage_at(s).route == stage_at(number).route))
@@ -134,7 +134,8 @@ private:
         return true;
     }
 
-    // An outermost stage gathers at once what it has scattered: the transport may do both in one.
+    // Returns true if the transport runs both directions of a stage as one allreduce. Only an outermost stage gathers
+    // directly after it has scattered.
     bool is_fused(int number, const group& g) {
         const composed_stage& stage = c_.stages[at(number)];
         return what_ == collective::allreduce && is_outermost(number) && follows_buffers(stage.by->provider) &&
@@ -142,7 +143,7 @@ private:
                (!by_tree_ || by_tree_->may_hand_over(stage, g));
     }
 
-    // A vector that consists of blocks stands in another order than the caller's.
+    // Returns true if the result goes straight to recv. A vector of blocks has another order than the caller's.
     bool delivers(int number, const group& g, bool down) {
         if (row_of(what_).blocks || number > 0) return false;
         const mode how = c_.stages[at(number)].how;
@@ -156,15 +157,15 @@ private:
     int rank_;
     collective what_;
     const capabilities& can_;
-    std::vector<int> outermost_;  // stage of each route
-    int common_ = 0;              // stages that are on all
+    std::vector<int> outermost_;  // outermost stage, by route
+    int common_ = 0;              // stages of all routes
     std::optional<tree_stages> by_tree_;
 };
 
 }  // namespace
 
-// In a broadcast the root scatters all that it has, and rests; in a reduce it rests, and adds what the others' sums are
-// to its own vector in the end.
+// In a broadcast the root scatters all its data and takes no part on the way down. In a reduce it takes no part on the
+// way up, and in the end adds the others' sums to its own vector.
 group_move move_of(const composed_stage& stage, const algorithm& by, collective what, const group& g, bool down,
                    bool in_tree) {
     const bool at_root = is_at_root(what, down), has_root = g.root() != group::no_root;
@@ -186,7 +187,7 @@ bool runs_stages(const composition& c, int rank, const capabilities& can) {
 }
 
 schedule generate(const composition& c, collective what, int rank, const capabilities& can, buffer home) {
-    // Ranks that only pass sums on to a root have nowhere but scratch to keep them.
+    // Ranks that only forward sums to a root have no recv, so they keep the sums in scratch.
     const bool keeps = what != collective::reduce || rank == c.root;
     builder out(rank, c.ranks, what, c.count, {keeps ? home : buffer::scratch, true});
     writer program(out, c, rank, what, can);
@@ -199,11 +200,10 @@ schedule generate(const composition& c, collective what, int rank, const capabil
     return out.finish();
 }
 
-// The blocks pass through scratch, where they stand in the composition's order.
+// The blocks pass through scratch, in the composition's order.
 schedule generate(const block_layout& b, collective what, int rank, std::span<const std::int64_t> begins) {
     builder out(rank, b.c.ranks, what, b.c.count, {buffer::scratch, false});
-    // Calls f for each part of a block: where it is in the vector, and in a buffer where the block begins at an
-    // element.
+    // Calls f(part of the vector, operand in `where`) for each part of a block, which begins there at `begin`.
     const auto for_each_part = [&](int r, buffer where, std::int64_t begin, auto&& f) {
         for (const range part : b.block_of(r)) {
             f(part, operand{where, {begin, begin + part.count()}});

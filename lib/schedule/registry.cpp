@@ -70,7 +70,7 @@ std::string fault_of(const stage& s) {
     const std::string_view how = to_string(s.how);
     if (by == nullptr)
         return fmt::format("unknown algorithm \"{}\"; for mode {}: {}", s.algorithm, how, algorithm_names(s.how));
-    // Elsewhere a contribution would be rounded again wherever it is passed on.
+    // Other algorithms would round a contribution again each time that they forward it.
     if (s.wire != wire_type::exact && by->graph != message_graph::all_at_once)
         return fmt::format(
             "wire {} requires an algorithm that sends straight to the owner, as direct does; {} does not",
@@ -115,7 +115,7 @@ algorithm collective_of(std::string_view summary) {
     };
 }
 
-// Leaves allreduce out: MPI decides there which rank reduces which element, so that ranks might get different bits.
+// Leaves allreduce out: MPI decides there which rank reduces which element, so ranks might get different bits.
 algorithm mpi_collective() {
     algorithm made = collective_of<provider::mpi>("MPI's own nonblocking collective; direct without MPI");
     made.allreduce = nullptr;

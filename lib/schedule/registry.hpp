@@ -11,24 +11,24 @@
 
 namespace terrace::detail {
 
-/// The pairs of positions between which an algorithm moves data, in all its collectives but those of direct
-/// (algorithm::gather). Planners ask for it where they would otherwise have to know algorithms by name; tests compare
-/// it with what the generators send.
+/// The pairs of positions between which an algorithm moves data, except in collectives taken from direct
+/// (algorithm::gather). Planners branch on it, not on names of algorithms; tests compare it with the generators'
+/// messages.
 enum class message_graph : std::uint8_t {
-    any,              ///< none of these
+    any,              ///< none of the others
     one_neighbour,    ///< all messages of a stage move one position on, in one direction around the group
-    both_neighbours,  ///< every position sends to both neighbours at once: needs links of its own in both directions
-    tree,             ///< no position is given anything by two others: ceil(lg p) messages from the root to the last
-    node_rings,       ///< around several rings through each node, of a group that knows the nodes of its members
-    all_at_once,      ///< straight from whoever has data to whoever gets it, and no message waits for another
+    both_neighbours,  ///< every position sends to both neighbours at once, which requires separate links
+    tree,             ///< in a broadcast no position receives from two others: ceil(lg p) messages from root to last
+    node_rings,       ///< several rings through each node; the group must have the nodes of its members
+    all_at_once,      ///< each message goes straight from the data's owner to the receiver, and waits for no other
 };
 
-/// A way to run one stage over one group: an algorithm of Terrace, or the own collective of a provider. A generator
-/// emits the part of the group's position `g.position()`, ends on a step of its own (it calls next_step before each
-/// exchange) and uses the same number of steps on every position. It is null for collectives that are not supported.
+/// A way to run one stage over one group: an algorithm of Terrace, or a provider's own collective. A generator emits
+/// the instructions of position `g.position()`. It calls next_step() before each exchange and uses the same number of
+/// steps on every position. It is null for collectives that are not supported.
 struct algorithm {
     using generator = void (*)(builder& out, const group& g);
-    /// Moves what each member has for each other one: by position, where that lies and where it is to go.
+    /// Exchanges data between all members. By position: `gives` is the source and `gets` the destination of the data.
     using exchanger = void (*)(builder& out, const group& g, std::span<const operand> gives,
                                std::span<const operand> gets);
 
@@ -39,23 +39,22 @@ struct algorithm {
     generator reduce = nullptr;          ///< mode root, up
     generator broadcast = nullptr;       ///< mode root, down
     generator allreduce = nullptr;       ///< mode replicate
-    generator scatter = nullptr;  ///< mode scatter, up in a broadcast; mode root, of blocks, at the end of the way up:
-                                  ///< shard i from the root to position i
+    generator scatter = nullptr;  ///< mode scatter, up in a broadcast; mode root, of blocks, after the way up: shard i
+                                  ///< from the root to position i
     generator gather = nullptr;  ///< mode scatter, down in a reduce; mode root, of blocks, before the way down: shard i
-                                 ///< from position i to the root. Without these two, a table gives a row those of
-                                 ///< direct.
-    exchanger exchange = nullptr;  ///< mode scatter, of collectives that exchange blocks; may be null
-    /// The provider whose own collective this is: generators hand the stage over. Messages: an algorithm.
+                                 ///< from position i to the root. If both are null, a table takes those of direct.
+    exchanger exchange = nullptr;  ///< modes scatter and root, in collectives that exchange blocks; may be null
+    /// The provider that runs the stage as its own collective; messages: this is an algorithm.
     detail::provider provider = detail::provider::messages;
     int (*rounds)(int size) = nullptr;  ///< exchanges that must wait for one another in one collective; null: all steps
     message_graph graph = message_graph::any;
-    bool passes_on = false;  ///< the whole vector goes through one position after the other: pays only in many chunks
-    /// Every step goes to other ranks and waits for the sends before it, so that chunks in flight at the same time lose
-    /// most to one another (docs/explanation/planning.md).
+    bool passes_on = false;  ///< the whole vector passes position after position: efficient only in many chunks
+    /// Every step goes to other ranks than the one before and waits for its sends, so chunks in flight delay one
+    /// another most (docs/explanation/planning.md).
     bool hinders_lanes = false;
 
-    /// Returns how many exchanges must wait for one another in one collective over `size` positions: the start-ups that
-    /// it costs. Of a row without `rounds`, the number of steps that its generator uses.
+    /// Returns the start-ups of one collective over `size` positions: the exchanges that must wait for one another. For
+    /// a row without `rounds`, this is the number of steps of its generator.
     int startups(int size) const;
     /// Returns true for an algorithm, false for a provider's own collective.
     bool sends() const noexcept { return provider == detail::provider::messages; }
@@ -63,20 +62,20 @@ struct algorithm {
     generator up(mode m) const noexcept {
         return m == mode::scatter ? reduce_scatter : m == mode::root ? reduce : allreduce;
     }
-    /// Null for replicate: nothing to do.
+    /// Returns null for mode replicate, which does nothing on the way down.
     generator down(mode m) const noexcept {
         return m == mode::scatter ? allgather : m == mode::root ? broadcast : nullptr;
     }
 };
 
-/// Returns how many steps a generator takes, the same for every position; of none, 0.
+/// Returns the number of steps of a generator, the same for every position; 0 for null.
 int steps_of(algorithm::generator emit, int size);
 
-/// Algorithms, each with a name of its own and something that it can do.
+/// Algorithms, each with a unique name and at least one supported mode.
 class algorithm_table {
 public:
-    /// @throws std::logic_error that names the row and the field, if a row has no name or another row's, supports no
-    ///         mode, or moves data only up or only down in mode scatter or root
+    /// @throws std::logic_error that names the row and the field, if a row has no name or that of another row, supports
+    ///         no mode, or has only one generator of a pair (reduce_scatter and allgather, for example)
     explicit algorithm_table(std::vector<algorithm> rows);
 
     std::span<const algorithm> rows() const noexcept { return rows_; }
@@ -85,7 +84,7 @@ public:
         const auto found = std::ranges::find(rows_, name, &algorithm::name);
         return found == rows_.end() ? nullptr : &*found;
     }
-    /// Returns the first algorithm that sends over such a graph and supports a mode; null if there is none.
+    /// Returns the first algorithm with this graph that supports a mode; null if there is none.
     const algorithm* find(message_graph graph, mode m) const noexcept {
         const auto fits = [&](const algorithm& a) { return a.graph == graph && a.supports(m); };
         const auto found = std::ranges::find_if(rows_, fits);
@@ -99,19 +98,19 @@ private:
 /// Returns the table of all algorithms.
 const algorithm_table& known_algorithms();
 
-/// All algorithms, in the order in which they are listed.
+/// Returns all algorithms, in the order of the table.
 inline std::span<const algorithm> algorithms() noexcept { return known_algorithms().rows(); }
 
-/// One row per provider that has collectives of its own; its name is the provider's.
+/// Returns one row per provider with collectives of its own, named like the provider.
 std::span<const algorithm> provider_collectives() noexcept;
 
 /// Returns the algorithm of a name; null if it is unknown.
 inline const algorithm* find_algorithm(std::string_view name) noexcept { return known_algorithms().find(name); }
 
-/// Returns what runs a stage, its algorithm or its provider's own collective; null if it names neither.
+/// Returns the row that runs a stage, an algorithm or a provider's own collective; null if there is none.
 const algorithm* find_algorithm(const stage& s) noexcept;
 
-/// Returns why nothing known runs a stage in its mode; empty if something does.
+/// Returns the reason why no row can run a stage; empty if one can.
 std::string fault_of(const stage& s);
 
 /// Returns "ring, halving, ...", the algorithms that support a mode.

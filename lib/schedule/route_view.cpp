@@ -7,7 +7,7 @@ namespace terrace::detail {
 
 namespace {
 
-// Returns by level the shares that make domains differ.
+// Returns, by level, the shares that make domains differ.
 std::vector<std::vector<int>> shares_by_child(const tree& shape, const std::vector<int>& order,
                                               std::span<const stage> stages) {
     std::vector<std::vector<int>> shares;
@@ -39,7 +39,7 @@ route_view route_view::in_plan_order(tree whole, const composition_request& aske
 route_view route_view::turned(const tree& whole, const std::vector<int>& outer, const composition_request& asked) {
     std::vector<int> order = numbers_below(whole.depth() - static_cast<int>(outer.size()));
     order.insert(order.end(), outer.begin(), outer.end());
-    std::vector<int> stride(order.size(), 1);  // in the plan, between the ranks of neighbours, by stage
+    std::vector<int> stride(order.size(), 1);  // by stage: distance in the plan of ranks that are neighbours in it
     for (std::size_t s = 1; s < stride.size(); ++s)
         stride[s] = stride[s - 1] * whole.children(static_cast<int>(s) - 1, 0);
     std::vector<int> sizes, plan_ranks{0};

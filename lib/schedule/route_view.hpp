@@ -15,37 +15,37 @@ struct composition_request {
     std::span<const stage> stages;
     std::int64_t count = 0, quantum = 1;
     int root = -1;                    ///< -1: none
-    std::span<const int> ranks = {};  ///< whose groups are wanted; empty: all ranks'
+    std::span<const int> ranks = {};  ///< ranks whose groups are wanted; empty: all ranks
     std::span<const int> tree = {};   ///< as in collective_call
-    bool only_groups = false;         ///< not who runs them: stages need no algorithms
+    bool only_groups = false;         ///< groups without algorithms and steps: stages need no algorithms
 
     bool for_all() const noexcept { return ranks.empty(); }
 };
 
-/// A machine with its stages in the order in which a part of the vector takes them. Ranks are counted in that order: a
-/// rank's neighbours in the first stage come first. Immutable.
+/// A machine with its stages in the order of one route. Ranks are numbered in that order: neighbours in the first stage
+/// are consecutive. Immutable.
 class route_view {
 public:
     /// Returns the machine with its stages in the order of the plan.
     static route_view in_plan_order(tree whole, const composition_request& asked);
-    /// Returns it with the last stages in another order. @param whole of even domains   @param outer their numbers
+    /// Returns the machine with reordered last stages. @param whole of even domains   @param outer their numbers
     static route_view turned(const tree& whole, const std::vector<int>& outer, const composition_request& asked);
 
-    /// Returns a level for each stage.
+    /// Returns the machine as a tree with a level for each stage.
     const tree& shape() const noexcept { return shape_; }
-    /// Returns equal numbers for domains of a level that are alike.
+    /// Returns the kind of a domain, an equal number for domains of a level that are alike.
     int kind_of(int level, int domain) const noexcept { return kinds_.of(level, domain); }
     /// Returns one domain of each kind, ascending.
     const std::vector<int>& first_of_kinds(int level) const noexcept { return kinds_.firsts(level); }
     /// Returns the number of a level's stage in the plan.
     int stage_of(int level) const noexcept { return order_[at(level)]; }
-    /// Returns the ranks that are asked for, in this order, ascending; none if all are.
+    /// Returns the requested ranks in the view's numbering, ascending; empty: all.
     const std::vector<int>& ranks() const noexcept { return ranks_; }
-    /// Returns the root of the call, in this order; -1 if it has none.
+    /// Returns the root of the call in the view's numbering; -1: none.
     int root() const noexcept { return root_; }
-    /// Returns the number of a rank in the plan.
+    /// Returns the plan's number of a rank of the view.
     int plan_rank(int rank) const noexcept { return plan_ranks_.empty() ? rank : plan_ranks_[at(rank)]; }
-    /// Returns the numbers of all ranks in the plan; none if they are the same.
+    /// Returns the plan's numbers of all ranks of the view; empty if the numberings are the same.
     const std::vector<int>& plan_ranks() const noexcept { return plan_ranks_; }
 
 private:

@@ -11,19 +11,19 @@ namespace {
 
 constexpr std::int64_t cache_line = 64;  // [bytes]
 
-// Chunks of a length, and a last one of what is left over.
+// Returns chunks of one length, and a last one with the remainder.
 slicing in_chunks(std::int64_t count, std::int64_t chunk) noexcept {
     const std::int64_t chunks = div_ceil(count, chunk);
     return {.chunk = chunk, .chunks = chunks, .tail = count - (chunks - 1) * chunk};
 }
 
-// The most bytes of a chunk, by the rule and by another bound; 0: no bound.
+// Returns the upper bound of a chunk's size by the rule and another bound [bytes]; 0: no bound.
 std::int64_t most_bytes_of(const rule& r, std::size_t most_bytes) noexcept {
     const auto bound = static_cast<std::int64_t>(most_bytes);
     return r.chunk == 0 || (bound > 0 && bound < r.chunk) ? bound : r.chunk;
 }
 
-// No more chunks than the longest block has elements, so that none of them is empty.
+// Makes no more chunks than the longest block has elements, so no chunk is empty.
 slicing slice_own_counts(const collective_call& call, std::int64_t bytes) {
     const std::int64_t all = call.elements(), most = bytes / static_cast<std::int64_t>(call.element);
     if (bytes == 0 || all <= most) return {};
@@ -67,8 +67,7 @@ slicing slice_call(const collective_call& call, const rule& chosen, int ranks, c
     const slicing plain = slice(call.count, call.element, chosen, row_of(call.what).blocks ? ranks : 1, bound);
     const std::int64_t even = quantum_of(call.element) * ranks;
     if (!limits.divides_evenly || !by_provider || row_of(call.what).blocks || call.count < even) return plain;
-    // Every stage of an even machine divides each chunk evenly. What is left over is a last chunk of its own, shorter
-    // than a cache line for each rank.
+    // Every stage of an even machine divides each chunk but the last evenly. The last one has the remainder.
     return in_chunks(call.count, std::max(even, round_down(plain.chunk, even)));
 }
 

@@ -10,7 +10,7 @@ namespace terrace::detail {
 
 namespace {
 
-// Returns nothing if a rank is in two groups.
+// Returns the groups of a stage; nothing if a rank is in two of them.
 std::optional<disjoint_groups> groups_of(const composed_stage& s) {
     std::set<std::vector<int>> groups;
     for (const group& g : s.groups)
@@ -29,7 +29,7 @@ void add(std::vector<disjoint_groups>& all, const disjoint_groups& groups) {
 }  // namespace
 
 std::vector<disjoint_groups> nccl_groups(const plan_data& r, collective what, int root) {
-    // Enough that every rank has a part of it.
+    // Large enough for each rank to have a part.
     const std::int64_t count = std::int64_t{r.machine.ranks()} << 10;
     std::vector<disjoint_groups> all;
     const auto rules = r.rules.find(what);
@@ -48,8 +48,8 @@ std::vector<disjoint_groups> nccl_groups(const plan_data& r) {
     return all;
 }
 
-// The groups are the same for all counts, but for counts of so few elements that some ranks have no part. Groups of
-// other ranks send messages.
+// The groups are the same for all counts that give each rank a part. Other groups, which occur for smaller counts, send
+// messages.
 std::vector<std::vector<int>> mpi_groups(const plan_data& r) {
     const auto by_mpi = [](const stage& s) { return !s.sends() && s.provider == provider::mpi; };
     std::set<std::vector<int>> groups;

@@ -9,14 +9,14 @@ namespace terrace::detail {
 /// Groups, ranks by position, that have no ranks in common.
 using disjoint_groups = std::vector<std::vector<int>>;
 
-/// Returns the groups of the stages that NCCL runs as collectives of its own, which it must know beforehand: a list for
-/// each stage whose groups are the same for every count and have no ranks in common, as those of even domains. No list
-/// is returned twice. The root of collectives with a root is rank 0.
+/// Returns the groups of the stages that NCCL runs as its own collectives, which it must know beforehand: one list for
+/// each stage whose groups have no ranks in common, as in even domains, where they are the same for every count. No
+/// list is returned twice. Collectives with a root have root 0.
 std::vector<disjoint_groups> nccl_groups(const plan_data& r);
-/// Returns the groups of one collective, with that root if it has one.
+/// Returns the same for one collective, with this root if it has one.
 std::vector<disjoint_groups> nccl_groups(const plan_data& r, collective what, int root);
 
-/// Returns the groups of the stages that MPI runs as collectives of its own, sorted, each once.
+/// Returns the groups of the stages that MPI runs as its own collectives, sorted, each once.
 std::vector<std::vector<int>> mpi_groups(const plan_data& r);
 
 /// Returns true if a stage of the rule is a collective of shared memory, or of NCCL for device buffers.

@@ -9,18 +9,17 @@
 
 namespace terrace::detail {
 
-/// How the members of a group share the work of an allreduce in shared memory.
+/// Division of the work of an allreduce in shared memory among the members of a group.
 enum class sharing : std::uint8_t {
     replicated,  ///< each reduces everything, for itself
     push,        ///< each reduces its shard and writes it into the result of every member
     pull,        ///< each reduces its shard where its peers can read it, and then copies the shards of its peers
 };
 
-/// Returns how an allreduce is shared. All members come to the same answer, since each sees what all say of their
-/// memory.
-/// @param by_shards the schedule asks for it: each member leaves its own shard out of what it shows to peers
-/// @param any_in_place the result of some member replaces what it gives. Others may read that until the end, so that
-///                     nobody may write more of it than the one shard that nobody else reads.
+/// Returns the division of the work of an allreduce. All members decide alike, since each knows the memory of all.
+/// @param by_shards the schedule requires it: each member leaves its own shard out of the data that peers read
+/// @param any_in_place some member's result replaces its input. Others may read the input until the end, so only the
+///                     one shard that no other member reads may be written.
 /// @param all_reachable peers can write the result of every member
 constexpr sharing sharing_of(bool by_shards, bool any_in_place, bool all_reachable) noexcept {
     if (!by_shards && !any_in_place) return sharing::replicated;
@@ -36,50 +35,50 @@ enum class extent : std::uint8_t {
 
 /// Memory of a member.
 enum class stage_memory : std::uint8_t {
-    given,    ///< what it gives: instr::src. Of its own, a member reads instr::sources[0] instead where there is one.
-    result,   ///< what it gets: instr::dst
-    exposed,  ///< where peers read what it has reduced: its result if they can reach that, else what it gave
+    given,    ///< input: instr::src. A member reads its own input from instr::sources[0] instead, if there is one.
+    result,   ///< output: instr::dst
+    exposed,  ///< place where peers read reduced data: the member's result if they can access it, else its input
 };
 
-/// Some of the members other than the one that asks.
+/// A set of members, without the member that waits.
 enum class peers : std::uint8_t { none, root, all };
 
-/// One round of a stage: what a member that works in it does. Each reads its own memory as it reads that of others.
+/// One round of a stage: the work of a member that takes part. A member reads its own memory like that of others.
 struct stage_round {
-    extent part = extent::whole;  ///< what it reads of each member that gives
-    bool adds = false;            ///< writes the sum of what it reads, in the order of positions; else it copies
+    extent part = extent::whole;  ///< part that it reads of each member that gives data
+    bool adds = false;            ///< writes the sum of the parts, in the order of positions; else copies the parts
     bool by_root = false;         ///< only the root works
-    bool from_root = false;       ///< only the root gives
+    bool from_root = false;       ///< only the root's data are read
     bool to_all = false;          ///< writes the same part of every member's result; else of its own memory `to`
     stage_memory from = stage_memory::given, to = stage_memory::result;
 
     friend bool operator==(const stage_round&, const stage_round&) = default;
 };
 
-/// The work of a stage in shared memory: the one place that says what each member of a group reads, adds up and writes,
-/// and for whom it waits. The transport runs stages by it, prices and simulations count by it, and the verifier proves
-/// it.
+/// The work of a stage in shared memory: the only place that defines the data that each member of a group reads, adds
+/// and writes, and the peers that it waits for. The transport runs stages by it, prices and simulations count by it,
+/// and the verifier proves it.
 ///
-/// A member arrives, and from then on peers may use its memory. It does its rounds one after the other, each after the
-/// peers that it awaits have done theirs before that one, and leaves once no peer uses its memory any more.
+/// A member arrives, and from then on peers may use its memory. It does its rounds one after another. Before each round
+/// it waits until the awaited peers have done theirs before it. It leaves once no peer uses its memory any more.
 ///
-/// | stage                 | reads of everybody                  | writes                          |
+/// | stage                 | reads from every member             | writes                          |
 /// |-----------------------|-------------------------------------|---------------------------------|
 /// | reduce_scatter        | its own shard, adds up              | its own result                  |
 /// | allgather             | the shard of each                   | its own result                  |
 /// | reduce                | everything, adds up (the root only) | its own result                  |
-/// | broadcast             | everything, of the root only        | its own result                  |
-/// | scatter               | its own shard, of the root only     | its own result; the root nothing |
+/// | broadcast             | everything, from the root only      | its own result                  |
+/// | scatter               | its own shard, from the root only   | its own result; the root nothing |
 /// | gather                | the shard of each (the root only)   | its own result                  |
 /// | allreduce, replicated | everything, adds up                 | its own result                  |
 /// | allreduce, push       | its own shard, adds up              | the result of every member      |
-/// | allreduce, pull       | its own shard, adds up              | its own memory that peers reach |
+/// | allreduce, pull       | its own shard, adds up              | its own memory, for peers       |
 /// | ... second round      | the shard of each, from there       | its own result                  |
 class stage_work {
 public:
     constexpr stage_work() = default;
     /// @param root position of the member that gives or gets everything in stages with a root
-    /// @param how of an allreduce. Before its first round all ways are alike.
+    /// @param how of an allreduce; the waits before the first round are the same for all ways
     constexpr explicit stage_work(action stage, int root = 0, sharing how = sharing::pull) noexcept : root_(root) {
         constexpr stage_round own_shard{.part = extent::readers_shard, .adds = true};
         switch (stage) {
@@ -96,14 +95,14 @@ public:
     constexpr int rounds() const noexcept { return rounds_; }
     constexpr const stage_round& round(int r) const noexcept { return work_[static_cast<std::size_t>(r)]; }
     constexpr int root() const noexcept { return root_; }
-    /// True if all add up: each then waits for the others before it leaves.
+    /// Returns true if all members add: each then waits for the others before it leaves.
     constexpr bool closes() const noexcept { return round(0).adds && !round(0).by_root; }
 
-    /// True if the member does anything in the round.
+    /// Returns true if the member works in the round.
     constexpr bool works(int r, int member) const noexcept { return !round(r).by_root || member == root_; }
 
-    /// The peers that a member must wait for before round `r`: they have to have done all rounds before it, and
-    /// arrived. With r = rounds(), before it may leave: they have to have done all rounds.
+    /// Returns the peers that a member must wait for before round `r`: until they have arrived and done all earlier
+    /// rounds. With r = rounds(), before the member may leave: until they have done all rounds.
     constexpr peers awaited(int r, int member) const noexcept {
         if (r == rounds_) return users_of(member);
         if (!works(r, member)) return peers::none;
@@ -115,22 +114,22 @@ public:
         return who == peers::all || (who == peers::root && peer == root_);
     }
 
-    /// The elements of the owner's memory that the reader reads in a round; of its own as well.
+    /// Returns the elements that the reader reads of the owner's memory in a round; both may be the same member.
     /// @param shards by position, consecutive
     constexpr range read(int r, int reader, int owner, std::span<const range> shards) const noexcept {
         const stage_round& now = round(r);
         if (!works(r, reader) || (now.from_root && owner != root_)) return nothing(shards);
         return part(now.part, reader, owner, shards);
     }
-    /// The elements of the owner's memory that the writer writes in a round: a sum in one piece, copies one by one.
+    /// Returns the elements of the owner's memory that the writer writes in a round, as one sum or as several copies.
     constexpr range written(int r, int writer, int owner, std::span<const range> shards) const noexcept {
         const stage_round& now = round(r);
         if (!works(r, writer) || (!now.to_all && writer != owner)) return nothing(shards);
         return now.part == extent::readers_shard ? shards[static_cast<std::size_t>(writer)] : all(shards);
     }
 
-    /// Elements that the processor of a member reads and writes in a round, all together.
-    /// @param in_place what it gives and what it gets are the same memory: it need not copy its own part
+    /// Returns the number of elements that a member's processor reads and writes in a round.
+    /// @param in_place the member's input and output are the same memory: it need not copy its own part
     constexpr std::int64_t touched(int r, int member, bool in_place, std::span<const range> shards) const noexcept {
         std::int64_t elements = 0;
         for (int owner = 0; owner < static_cast<int>(shards.size()); ++owner) {
@@ -154,7 +153,7 @@ private:
         if (how == sharing::pull) add({.part = extent::owners_shard, .from = stage_memory::exposed});
     }
 
-    /// The peers that use memory of a member in any round.
+    /// Returns the peers that use a member's memory in any round.
     constexpr peers users_of(int member) const noexcept {
         peers who = peers::none;
         for (int r = 0; r < rounds_; ++r) {

@@ -9,7 +9,7 @@ namespace terrace::detail {
 
 namespace {
 
-// Adds the largest nodes in `within` that consist of places given.
+// Adds the largest nodes in `within` that consist of the given places.
 void add_largest(tree_node within, std::span<const int> places, std::vector<tree_node>& found) {
     if (places.empty()) return;
     if (static_cast<int>(places.size()) == within.length()) {
@@ -21,14 +21,14 @@ void add_largest(tree_node within, std::span<const int> places, std::vector<tree
     add_largest(within.right(), {middle, places.end()}, found);
 }
 
-// What a provider does on the way up of a stage where the stages are not fused.
+// Returns a provider's action on the way up of a stage that is not fused.
 action own_action(mode how) {
     return how == mode::scatter ? action::stage_reduce_scatter
            : how == mode::root  ? action::stage_reduce
                                 : action::stage_allreduce;
 }
 
-// The part of the group's elements that a position is to have in the end.
+// Returns the part of the group's elements that a position has in the end.
 range due_to(const group& g, mode how, int position) {
     if (how == mode::scatter) return g.shard(position);
     if (how == mode::root && g.wrapped(position) != g.root()) return {g.whole().begin, g.whole().begin};
@@ -40,13 +40,13 @@ range common(range a, range b) noexcept {
     return {begin, std::max(begin, std::min(a.end, b.end))};
 }
 
-// What is left of a part without a piece at one of its ends.
+// Returns a part without a piece at one of its ends.
 range without(range part, range piece) noexcept {
     if (piece.empty()) return part;
     return piece.begin == part.begin ? range{piece.end, part.end} : range{part.begin, piece.begin};
 }
 
-// Where a part is of what stands at `p`.
+// Returns the place of `part`, if the range `all` is at `p`.
 builder::place within(builder::place p, range all, range part) {
     const std::int64_t shift = p.part.begin - all.begin;
     p.part = {part.begin + shift, part.end + shift};
@@ -102,7 +102,7 @@ bool tree_stages::may_hand_over(const composed_stage& s, const group& g) {
            are_like_leaves(d.after.front(), members);
 }
 
-// Planes of a stage are not those of the stage before: members still read these.
+// Each stage has new planes in scratch: members still read those of the stage before.
 const std::vector<tree_stages::plane>& tree_stages::planes_after(const composed_stage& s, const group& g) {
     const std::size_t many = domain_of(s, g).after.size();
     if (next_.empty() && many == 1) next_.push_back(plane());
@@ -118,7 +118,7 @@ void tree_stages::exchange(const composed_stage& s, const group& g) {
     const bool by_shards = combines_shards(s, g);
     const std::vector<range> parts = parts_of(s, g, by_shards);
     const range mine = parts[at(g.position())];
-    // What is combined with nothing here goes straight to its plane.
+    // Partial results that are not combined here go straight to their planes.
     const auto place_of = [&](tree_node n) {
         const auto stays = std::find(d.after.begin(), d.after.end(), n);
         return stays == d.after.end() ? builder::place(out_.scratch(mine.count()))
@@ -164,7 +164,7 @@ void tree_stages::exchange(const composed_stage& s, const group& g) {
     }
 }
 
-// The part that each position combines.
+// Returns the part that each position combines.
 std::vector<range> tree_stages::parts_of(const composed_stage& s, const group& g, bool by_shards) {
     std::vector<range> parts;
     for (int p = 0; p < g.size(); ++p) parts.push_back(by_shards ? g.shard(p) : due_to(g, s.how, p));
@@ -175,9 +175,9 @@ std::vector<range> tree_stages::parts_of(const composed_stage& s, const group& g
     return parts;
 }
 
-// The first of two members combines c of n elements, and the other one the rest. They hold h0 and h1 partial results,
-// which are k afterwards, and e of the elements are due to the first one alone. Links carry h1 for each of the c, and
-// h0 for each of the others; and k for each that is due where it is not combined. Both ways are the same where
+// The first of two members combines c of n elements, the other one the rest. They have h0 and h1 partial results, and k
+// afterwards; e of the elements are due to the first one alone. Links transfer h1 for each of the c, h0 for each of the
+// others, and k for each element due where it is not combined. Both directions are equal if
 //
 //     h1 c + k (e - c) = h0 (n - c)                 each is due to one member, here c <= e
 //     h1 c + k (n - c) = h0 (n - c) + k c           all are due to both
@@ -195,8 +195,8 @@ std::int64_t tree_stages::even_cut(const composed_stage& s, const group& g) {
     return saves && std::abs(c - g.shard(0).count()) >= least_moved ? all.begin + c : g.shard(0).end;
 }
 
-// Where all or one are to have everything, these combine everything, or each member its shard for them: whatever moves
-// fewer bytes to them, all together.
+// Returns true if each member combines its shard for the receivers, false if the receivers combine everything:
+// whichever moves fewer bytes in all. True only in modes root and replicate.
 bool tree_stages::combines_shards(const composed_stage& s, const group& g) {
     if (s.how == mode::scatter) return false;
     const domain& d = domain_of(s, g);
@@ -207,7 +207,7 @@ bool tree_stages::combines_shards(const composed_stage& s, const group& g) {
     return held + others * d.after.size() < members * held;
 }
 
-// One reduction where its tree over the pieces is the tree; else one for each half.
+// Emits one reduction if the tree of the pieces is that of the node; else combines each half, then the two.
 void tree_stages::combine(builder::place dst, tree_node node, std::span<const piece> pieces) {
     if (dst.part.empty()) return;
     nodes parts;

@@ -11,14 +11,14 @@
 
 namespace terrace::detail {
 
-/// A node of the one tree by which reproducible reductions combine the ranks: it stands for the ranks of consecutive
-/// places, and every place alone is a leaf. Its left child has the first 2^k of the places, the largest power of two
-/// below their number, its right child the others. So the tree of a node depends on nothing but its length.
+/// A node of the tree by which reproducible reductions combine ranks. It covers ranks at consecutive places; a single
+/// place is a leaf. Its left child has the first 2^k places, the largest power of two below their number, its right
+/// child the others. So the tree below a node depends only on the node's length.
 struct tree_node {
     int begin = 0, end = 0;
 
     constexpr int length() const noexcept { return end - begin; }
-    /// Returns where the right child begins. Of nodes of more than one place.
+    /// Returns the first place of the right child. Requires length() > 1.
     constexpr int middle() const noexcept {
         return begin + static_cast<int>(std::bit_floor(static_cast<unsigned>(length() - 1)));
     }
@@ -28,54 +28,54 @@ struct tree_node {
     friend bool operator==(tree_node, tree_node) = default;
 };
 
-/// Returns the nodes that the ranks at some places can reduce among themselves: the largest ones that have no other
-/// places, ascending.
-/// @param places ascending   @param all how many places there are
+/// Returns the largest nodes that consist of given places only, ascending: ranks at these places can reduce them
+/// without others.
+/// @param places ascending   @param all number of places of the tree
 std::vector<tree_node> largest_nodes(std::span<const int> places, int all);
 
-/// Returns true if nodes are combined by the tree as leaves of a tree of as many places are: in their order, one
-/// reduction by the tree gives what `whole` stands for.
-/// @param parts ascending, all of `whole`
+/// Returns true if the tree combines nodes like the leaves of a tree of as many places. One reduction of them, in their
+/// order and by the tree, then is the value of `whole`.
+/// @param parts ascending, together all of `whole`
 bool are_like_leaves(tree_node whole, std::span<const tree_node> parts);
 
-/// Fewer elements are not worth another cut between two members than that of their shards.
+/// Least number of elements by which the cut between two members may differ from that of their shards.
 inline constexpr std::int64_t least_moved = 256;
 
-/// The way up of a reproducible reduction, as one rank runs it: each element is reduced by one tree over the ranks,
-/// whatever the stages are.
+/// The way up of a reproducible reduction on one rank. Each element is reduced by one tree over the ranks, whatever the
+/// stages are.
 ///
-/// A domain whose ranks are no node of the tree holds several partial results of an element, one for each of the
-/// largest nodes that are complete inside the domain. The owner of an element has all of them. Partial result j of
-/// element i lies at element i of plane j, which is the vector where there is one partial result, and scratch else.
-/// In a stage each member sends its partial results of the elements that another is to own to that one, which combines
-/// them by the tree. Where all or one are to have everything, each may combine a part, and then sends that on. Of two
-/// members one may combine elements that the other is to own, so that links carry as much one way as the other.
+/// If a domain's ranks form no node of the tree, the domain has several partial results of an element: one for each of
+/// the largest nodes inside the domain. The owner of an element has all of them. Partial result j of element i is
+/// element i of plane j. If there is one partial result, its plane is the vector; other planes are in scratch. In a
+/// stage each member sends its partial results of an element to the element's next owner, which combines them by the
+/// tree. In modes root and replicate each member may combine a part and send it on. Of two members one may combine
+/// elements for the other, so that links have equal loads in both directions.
 class tree_stages {
 public:
-    /// @param c a composition for a tree, of a rank that `can` do stages of its transport
+    /// @param c a composition for a tree   @param can stages that the rank's transport runs itself
     tree_stages(builder& out, const composition& c, int rank, const capabilities& can)
         : out_(out), c_(c), rank_(rank), can_(can) {
         planes_[0] = {plane()};
     }
 
-    /// True if the stage may hand the group over to its provider, whose one reduction of all members in their order is
-    /// the tree's. All members come to the same answer.
+    /// Returns true if the provider may run the group's stage: its one reduction of all members in order is that of the
+    /// tree. All members get the same answer.
     bool may_hand_over(const composed_stage& s, const group& g);
-    /// Emits the rank's part of a group's stage, as the members see it: fewer than 2 * g.size() steps.
+    /// Emits the rank's part of a group's stage, in fewer than 2 * g.size() steps. @param g as seen by the rank
     void exchange(const composed_stage& s, const group& g);
-    /// Follows the last group of a stage.
+    /// To be called after the last group of a stage.
     void end_stage(const composed_stage& s) {
         if (!next_.empty()) planes_[s.route] = std::exchange(next_, {});
     }
 
 private:
     using nodes = std::vector<tree_node>;
-    // The partial results before a stage of each child of the rank's domain (by composed_stage::domains), and after it.
+    // Partial results of each child of the rank's domain before a stage (by composed_stage::domains), and after it.
     struct domain {
         std::map<int, nodes> before;
         nodes after;
     };
-    // A partial result, and where it is.
+    // A partial result and its place.
     struct piece {
         tree_node node;
         builder::place where;
@@ -102,7 +102,7 @@ private:
     const capabilities& can_;
     std::map<const composed_stage*, domain> domains_;
     std::map<int, std::vector<plane>> planes_;  // by route; 0: before routes begin
-    std::vector<plane> next_;                   // after the stage that is written
+    std::vector<plane> next_;                   // after the stage that is being written
 };
 
 }  // namespace terrace::detail

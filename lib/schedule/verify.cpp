@@ -4,7 +4,7 @@
 #include "schedule/verify/proof.hpp"
 #include "schedule/verify/stages.hpp"
 
-// Nothing is taken from the builder but the instruction set: what it inferred is derived again.
+// The proof uses only the instruction set of the builder, and derives again all that the builder inferred.
 
 namespace terrace::detail {
 

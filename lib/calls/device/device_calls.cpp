@@ -66,7 +66,7 @@ std::uint64_t device_calls::enqueue(const full_call& c, CUstream_st* stream) {
 
 bool device_calls::test(std::uint64_t call) {
     const bool done = net_->done(call);
-    check();  // what was aborted ends, too
+    check();  // an aborted call counts as done, too
     return done;
 }
 
@@ -91,10 +91,10 @@ void device_calls::check() const {
     throw transport_error(f->library, f->call, f->code, f->message);
 }
 
-// Makes the groups of a root when a call first has it: NCCL's own collectives of broadcast and reduce have other groups
-// for each root, and all ranks meet a root in the same call. During a capture messages do instead.
+// Makes the groups of a root in the first call with this root. NCCL's own broadcasts and reductions have other groups
+// for each root, and all ranks use a new root in the same call. During a capture, messages replace these collectives.
 void device_calls::prepare_root(const call_shape& call, CUstream_st* stream) {
-    constexpr std::size_t most_roots = 16;  // of collectives, but rank 0: groups take the device's memory for good
+    constexpr std::size_t most_roots = 16;  // pairs of collective and root, except root 0; groups keep device memory
     if (!row_of(call.what).has_root() || roots_.size() == most_roots) return;
     const int root = position_of(call.root, binding_.callers_rank);
     if (root == 0 || roots_.contains({call.what, root}) || net_->captures(stream)) return;
@@ -108,7 +108,7 @@ void device_calls::prepare_root(const call_shape& call, CUstream_st* stream) {
 
 stream_program device_calls::bind(const call_shape& call) const {
     const rule& chosen = binding_.rule_of(call);
-    // NCCL divides evenly or not at all.
+    // NCCL's collectives support only shards of equal length.
     call_schedules made =
         binding_.schedules_of(call, chosen, net_->can(call.type, call.op), buffer::recv, {.divides_evenly = true});
     return stream_program(std::move(made.full), std::move(made.tail),
@@ -122,7 +122,7 @@ stream_program device_calls::bind(const call_shape& call) const {
                           *net_);
 }
 
-// In words, those that do.
+// Returns by stage its description, if it goes over MPI; otherwise empty.
 std::vector<std::string> device_calls::over_mpi(const rule& chosen) const {
     std::vector<std::string> all;
     for (const stage& s : chosen.stages)

@@ -21,41 +21,41 @@
 
 namespace terrace::detail {
 
-/// The device that a communicator's device buffers are on, and how to reach it.
+/// The device of a communicator's device buffers, and the runtime that accesses it.
 struct device_setting {
     const gpu_runtime* gpu = nullptr;
     int number = 0;
-    std::string nccl_host = {};  ///< what tells hosts apart for NCCL, which NCCL_HOSTID says; empty: it does not
+    std::string nccl_host = {};  ///< value of NCCL_HOSTID, which identifies hosts for NCCL; empty: not set
 };
 
-/// The calls of a communicator whose buffers are on a device: put into queues there by the same plan.
+/// Calls of a communicator with buffers on a device. They run in queues of the device, by the communicator's plan.
 class device_calls final : public calls_in_flight {
 public:
-    /// Collective over `host`. @param b must outlive this, as `host` need not @throws transport_error, timeout_error
+    /// Collective over `host`, which may end first. @param b must outlive this   @throws transport_error, timeout_error
     device_calls(const binding& b, const device_setting& on, connection& host, const options& o, int lanes);
     ~device_calls();
 
     std::string_view name() const noexcept { return net_->name(); }
-    /// Whether the call's buffers are on the device. @throws usage_error if one is and the other is not
+    /// Returns true if the call's buffers are on the device. @throws usage_error if only one of them is
     bool holds(const call_shape& call, int callers_rank, const void* send, const void* recv) const;
-    /// Whether this is memory of the device.
+    /// Returns true for memory of the device.
     bool holds(const void* memory) const { return memory != nullptr && net_->holds(memory); }
-    /// A stream for callers that have none.
+    /// Returns a stream for callers that have none.
     CUstream_st* own_stream() const noexcept { return net_->own_stream(); }
 
-    /// Why a call cannot go behind what is in the stream, with what to do; else empty.
+    /// Returns why a call cannot be enqueued behind the work in the stream, with what to do; empty if it can.
     std::string objection_to(const call_shape& call, CUstream_st* stream) const;
-    /// Puts a call of at least one element in. @returns its number @throws as test()
+    /// Enqueues a call of at least one element. @returns its number   @throws as test()
     std::uint64_t enqueue(const full_call& c, CUstream_st* stream);
-    /// @throws transport_error, timeout_error where the device's network has failed
+    /// @throws transport_error, timeout_error if the device's network has failed
     bool test(std::uint64_t call) override;
     void wait(std::uint64_t call) override;
-    /// @throws usage_error: the stream says when a call is complete
+    /// @throws usage_error always: the stream shows when a call is complete
     void then(std::uint64_t call, callback f) override;
     void wait_for_all() { wait(last_); }
-    /// As test(), of no call.
+    /// Checks the device's network for a failure. @throws as test()
     void check() const;
-    /// After another failure of the communicator: ends what is under way.
+    /// Ends all work in flight, after another failure of the communicator.
     void abandon() noexcept { net_->abandon(); }
 
 private:
@@ -72,18 +72,18 @@ private:
 
     const binding& binding_;
     std::unique_ptr<stream_transport> net_;
-    std::set<std::pair<collective, int>> roots_;  // that have been prepared, of the plan's ranks
+    std::set<std::pair<collective, int>> roots_;  // prepared roots, in the plan's numbering
     programs programs_;
-    std::uint64_t last_ = 0;  // call
+    std::uint64_t last_ = 0;  // number of the latest call
 };
 
 /// Returns the shape of a call on a stream, of a rank of `comm`.
-/// @throws usage_error where the counts of its buffers contradict each other
+/// @throws usage_error if the counts of its buffers contradict each other
 call_shape shape_of(collective what, const nccl::stream_call& c, const communicator& comm,
                     reduce_op op = reduce_op::sum, int root = 0);
 
 /// Returns the shape of a call with blocks of the given counts, by rank.
-/// @throws usage_error where the counts of its buffers contradict them
+/// @throws usage_error if the sizes of its buffers contradict the counts
 call_shape shape_of(collective what, const nccl::stream_call& c, const communicator& comm,
                     std::span<const std::int64_t> counts, reduce_op op = reduce_op::sum);
 

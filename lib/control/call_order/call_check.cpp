@@ -15,13 +15,13 @@ namespace terrace::detail {
 
 namespace {
 
-// A rank's call in words, which ranks gather where their calls differ.
+// Description of a rank's call. Ranks gather these if their calls differ.
 struct testimony {
     std::array<char, 256> text{};
     std::uint64_t before = 0;
 };
 
-// How long a call waits until its rank says which calls it has made.
+// Returns how long a call waits before its rank sends the call's stamp.
 std::chrono::duration<double> patience_of(const options& o) {
     const std::chrono::duration<double> usual(1);
     return o.timeout.count() > 0 ? std::min(usual, std::chrono::duration<double>(o.timeout / 100)) : usual;
@@ -70,7 +70,7 @@ call_check::call_check(control_router& router, const std::vector<int>& callers_r
 
 void call_check::agreed_calls::add(std::uint64_t signature) {
     constexpr std::size_t remembered_shapes = 4096;
-    if (all.size() == remembered_shapes) all.clear();  // on all ranks alike
+    if (all.size() == remembered_shapes) all.clear();  // at the same call on all ranks
     all.insert(signature);
     last = signature;
 }
@@ -105,13 +105,13 @@ void call_check::meet(const std::string& what, const std::string& detail) {
 
 void call_check::listen() {
     router_.receive();
-    // A comparison of a later call is not meant: its rank is ahead.
+    // Comparisons of later calls do not count: the ranks that began them are ahead.
     const bool hears = std::ranges::any_of(comparisons_.received,
                                            [&](const received_round& h) { return h.of.call <= history_.calls(); });
     const bool knows = knows_of_a_difference();
     if (comparisons_.open || (!knows && !hears)) return;
-    // Nobody compares what this rank has been through without comparing, so that there is a difference. Takes part with
-    // what differs from anything.
+    // Ranks that made the same calls as this rank would not compare now, so there is a difference. This rank takes part
+    // with hashes that differ from any other.
     exchange({knows ? *differing_.call : history_.calls(), 0, std::numeric_limits<std::uint64_t>::max()});
 }
 
@@ -120,7 +120,7 @@ bool call_check::advance() {
     if (!open) return true;
     while ((1 << open->round) < net_.size())
         if (!finish_round()) return false;
-    if (!net_.wire().settled()) return false;  // whoever waits for this rank's last message may wait for long
+    if (!net_.wire().settled()) return false;  // another rank may wait for the last message of this rank
     const comparison over = *std::exchange(open, {});
     ++comparisons_.finished;
     if (over.known.low != over.known.high) report(over.known.call);
@@ -128,7 +128,7 @@ bool call_check::advance() {
     return true;
 }
 
-// Returns false while the message of this round has not come.
+// Sends and receives the messages of this round. Returns false while the other rank's message has not arrived.
 bool call_check::finish_round() {
     comparison& c = *comparisons_.open;
     const int next = wrap(net_.rank() + (1 << c.round), net_.size());
@@ -160,7 +160,7 @@ void call_check::finish() {
 void call_check::add_waits(waiting& all) {
     if (!comparisons_.open) return;
     const auto& [known, round, sent, agrees_on, since] = *comparisons_.open;
-    const int distance = (1 << round) / (sent ? 1 : 2);  // of the rank whose message came last or comes next
+    const int distance = (1 << round) / (sent ? 1 : 2);  // to the rank whose message came last or comes next
     if (distance == 0) return;
     const int awaited = wrap(net_.rank() - distance, net_.size());
     const int peer = callers_rank_[static_cast<std::size_t>(awaited)];
@@ -189,7 +189,7 @@ void call_check::compare_with(const call_stamp& stamp) {
         if (peer != net_.rank()) send_control(peer, order_kind::difference, {}, stamp.number);
 }
 
-// All ranks say what they made of it; who no longer knows, of a later one.
+// Gathers the call on all ranks; if a rank no longer remembers it, a later one. @throws usage_error
 void call_check::report(std::uint64_t call) {
     const auto own = history_.stamps();
     std::vector<call_stamp> stamps(own.size() * callers_rank_.size());

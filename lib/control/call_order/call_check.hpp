@@ -20,31 +20,31 @@
 
 namespace terrace::detail {
 
-/// The calls that a rank has made, by number from 1, of which it remembers the last ones.
+/// The calls of a rank, numbered from 1. Only the latest ones are remembered.
 class call_history {
 public:
     struct record {
         std::uint64_t number = 0;
-        std::uint64_t before = 0;  ///< hash over all calls before it
-        std::uint64_t after = 0;   ///< the same with it
+        std::uint64_t before = 0;  ///< hash over all earlier calls
+        std::uint64_t after = 0;   ///< hash over all earlier calls and this one
         call_shape call;
-        std::string words;  ///< instead of a call
+        std::string words;  ///< description of an action that is not a call; replaces `call`
     };
 
-    /// Adds a call. Its record has its numbers alone.
+    /// Adds a call. Returns its record, in which only the number and the hashes are set.
     record& add(std::uint64_t signature);
     /// Returns the number of the last call.
     std::uint64_t calls() const noexcept { return calls_; }
     /// Returns the hash over all calls.
     std::uint64_t hash() const noexcept { return hash_; }
-    /// Returns the record of a call; of another one if it is no longer remembered.
+    /// Returns the record of a call; that of a later call if this one is no longer remembered.
     const record& at(std::uint64_t call) const noexcept { return recent_[call & (remembered - 1)]; }
-    /// Returns a call in words.
+    /// Returns the description of a call, with its number.
     std::string text_of(std::uint64_t call) const;
 
-    /// The number of calls that are remembered: a rank may be ahead of others where it waits for none of them.
+    /// Number of calls that are remembered, since a rank may be ahead of ranks that it does not wait for.
     static constexpr std::size_t remembered = 64;
-    /// Returns the stamps of these, in no order; number 0 where there is none.
+    /// Returns the stamps of the remembered calls, in no order; unused entries have number 0.
     std::array<call_stamp, remembered> stamps() const noexcept {
         std::array<call_stamp, remembered> own{};
         for (std::size_t i = 0; i < own.size(); ++i) own[i] = {recent_[i].number, recent_[i].after};
@@ -56,105 +56,105 @@ private:
     std::array<record, remembered> recent_;
 };
 
-/// Returns the first call at which ranks came apart, if all still know it; else `otherwise`.
+/// Returns the first call that differs between ranks, if all ranks still remember it; otherwise `otherwise`.
 /// @param all the stamps of all ranks
 std::uint64_t earliest_difference(const std::vector<call_stamp>& all, std::size_t ranks, std::uint64_t otherwise);
 
-/// Which ranks have been told the stamp of a call that waits for them. A rank is told one at a time: it may compute for
-/// long, again and again, and then finds no more than one of each other rank.
+/// Stamps that were sent to the ranks that a call waits for. A rank gets the next stamp only after it has read the one
+/// before. So a rank that computes for long finds at most one stamp from each other rank.
 class sent_stamps {
 public:
-    /// @param patience how long a call waits until its stamp is told
+    /// @param patience time that a call waits before its stamp is sent
     explicit sent_stamps(std::chrono::duration<double> patience) noexcept : patience_(patience) {}
 
-    /// Returns true if it is time for a rank that has waited so long in a call to tell its stamp.
+    /// Returns true if it is time to send the stamp of a call. @param waited time that this rank has waited in the call
     bool is_time(std::chrono::duration<double> waited) noexcept {
         const auto now = clock::now();
         if (waited < patience_ || now < next_) return false;
         next_ = now + std::chrono::duration_cast<clock::duration>(patience_ / 4);
         return true;
     }
-    /// Returns true if a rank is to be told the stamp of a call, and takes it for told.
+    /// Returns true if the stamp of a call must be sent to a rank, and records it as sent.
     bool add(int rank, std::uint64_t call) {
         if (unread_.contains(rank) || std::exchange(last_[rank], call) == call) return false;
         unread_.insert(rank);
         return true;
     }
-    /// Follows the answer of a rank.
+    /// Records that a rank has read its stamp.
     void read_by(int rank) { unread_.erase(rank); }
-    /// Returns true if a stamp may still be under way to a rank that does not read it.
+    /// Returns true if a stamp may still be in flight to a rank that has not read it.
     bool is_open() const noexcept { return !unread_.empty(); }
 
 private:
     using clock = std::chrono::steady_clock;
 
     std::chrono::duration<double> patience_;
-    std::set<int> unread_;               // ranks that have not answered
-    std::map<int, std::uint64_t> last_;  // call, by rank
+    std::set<int> unread_;               // ranks that have not read their stamp
+    std::map<int, std::uint64_t> last_;  // number of the call whose stamp was sent last, by rank
     clock::time_point next_{};
 };
 
 /// Finds calls that differ between the ranks of a communicator before they run.
 ///
-/// Ranks compare by control messages, in ceil(lg P) rounds: in round k each passes on to the rank 2^k ahead the lowest
-/// and the highest hash it knows of, so that in the end all know whether there is more than one. The hash is over the
-/// call and all calls before it. What each rank has called is gathered only where they differ.
+/// Ranks compare by control messages, in ceil(lg P) rounds. In round k each rank sends the lowest and the highest hash
+/// that it knows to the rank 2^k ahead. In the end all ranks know whether hashes differ. The hash covers the call and
+/// all calls before it. Only if hashes differ do ranks gather what each has called.
 ///
-/// At level `first` a rank whose call is of a shape that has been agreed on runs it without comparing. If another rank
-/// calls something else there, which is new to it, that one begins to compare; its messages say so to ranks that wait
-/// in the call, which then take part and fail with it, rather than wait for messages that never come. If it is not new
-/// to any, messages of the two calls do not meet, since all carry the call's stamp. Who waits for long tells those that
-/// it waits for its stamp; one that has made another call at that number tells all, and all compare.
+/// At level `first` a rank runs a call without a comparison if ranks have agreed on its shape before. If another rank
+/// makes a different call, of a new shape, that rank begins a comparison. Its messages reach ranks that wait in the
+/// call; these take part and fail as well, instead of waiting for messages that never come. If no shape is new,
+/// messages of the two calls do not match, since all carry the call's stamp. A rank that waits for long sends its stamp
+/// to the ranks that it waits for. A rank that has made another call of that number informs all ranks, and all compare.
 class call_check final : public control_service {
 public:
-    /// @param callers_rank the callers' numbering by rank of the endpoint; must outlive this
-    /// @param o its check and timeout   @param progress moves calls in flight along while this waits: a rank may have
-    /// to end one before it gets here   @param watch what whoever waits does where nothing moves, which may throw to
-    /// end it
+    /// @param callers_rank the caller's rank numbers, by rank of the endpoint; must outlive this
+    /// @param o the level and the timeout are used   @param progress progresses calls in flight during a wait, since a
+    /// rank may have to complete one before it makes this call   @param watch called while nothing progresses; may
+    /// throw to end the wait
     call_check(control_router& router, const std::vector<int>& callers_rank, const options& o,
                std::function<void()> progress, std::function<void()> watch);
 
-    /// Before a call that is right in itself: returns true if the call may run, and false where it is compared first.
-    /// Then advance() says when it may. No comparison may be under way.
+    /// Must be called before a valid call. Returns true if the call may run. Returns false if ranks compare it first;
+    /// it may run once advance() returns true. No other comparison may be in progress.
     /// @param signature signature_of(call)   @throws usage_error if another rank has made a different call
     bool start(const call_shape& call, std::uint64_t signature);
-    /// Moves the comparison along. Returns true if none is under way any more.
+    /// Progresses the comparison. Returns true if none is in progress any more.
     /// @throws usage_error on all ranks if their calls differ
     bool advance();
-    /// The same as start(), and waits. @throws transport_error, and what `watch` does, too
+    /// Does the same as start(), and waits until the call may run. @throws transport_error and errors of `watch`, too
     void start_and_wait(const call_shape& call, std::uint64_t signature) {
         if (!start(call, signature)) finish();
     }
-    /// Before something else that all ranks must do together, said in words: it is compared unless the level is `off`.
-    /// A call that is refused takes part as such, so that the others do not wait for it.
-    /// @param detail for the message alone @throws as above
+    /// Compares another action that all ranks must do together, unless the level is `off`. A refused call takes part as
+    /// such an action, so the other ranks do not wait for it.
+    /// @param what description of the action   @param detail for the error message only   @throws as above
     void meet(const std::string& what, const std::string& detail = {});
-    /// The same of a call that is wrong in itself.
+    /// Does the same for an invalid call.
     void meet_refused(const call_shape& call, const std::string& objection) {
         meet(describe(call) + ", refused", ": " + objection);
     }
-    /// For one who waits in a call. @throws usage_error if another rank has made a different call
+    /// Takes part in comparisons of others while this rank waits in a call. @throws usage_error if calls differ
     void listen();
-    /// Whether listen() has anything to do: at level `every` who waits in a call has compared it.
+    /// Returns true if listen() is needed. At level `every` it is not: ranks have compared each call that they wait in.
     bool listens() const noexcept { return level_ == options::checking::first && net_.size() > 1; }
-    /// The stamp of the call that was begun last, which its messages carry.
+    /// Returns the stamp of the call that was begun last, which its messages carry.
     call_stamp stamp() const noexcept { return {compares() ? history_.calls() : 0, history_.hash()}; }
-    /// Which ranks know the stamp of a call that waits for them.
+    /// Returns the record of stamps that were sent.
     sent_stamps& stamps() noexcept { return stamps_; }
-    /// Tells a stamp to a rank, unless that knows it.
+    /// Sends a stamp to a rank, if sent_stamps::add allows it.
     void send_stamp(const call_stamp& stamp, int rank) {
         if (stamp.number != 0 && rank != net_.rank() && stamps_.add(rank, stamp.number))
             send_control(rank, order_kind::stamp, {}, stamp);
     }
-    /// Returns time_since_asked() of the comparison that is under way; 0 where there is none.
+    /// Returns time_since_asked() of the comparison in progress; 0 if there is none.
     std::chrono::duration<double> age() noexcept {
         return comparisons_.open ? time_since_asked(comparisons_.open->since) : std::chrono::duration<double>{};
     }
-    /// Adds what the comparison under way waits for.
+    /// Adds the rank that the comparison in progress waits for.
     void add_waits(waiting& all);
 
 private:
-    // The earliest call in question, and the lowest and the highest hash known: what ranks say in a round.
+    // Content of a message of a round: the earliest call in question, and the lowest and the highest hash known.
     struct hashes {
         std::uint64_t call = 0, low = 0, high = 0;
     };
@@ -163,25 +163,25 @@ private:
         std::uint32_t round = 0;
         hashes of;
     };
-    // A comparison that is under way.
+    // A comparison in progress.
     struct comparison {
         hashes known;
         std::uint32_t round = 0;
         bool sent = false;                         // this rank has sent its message of the round
-        std::optional<std::uint64_t> agrees_on{};  // signature
+        std::optional<std::uint64_t> agrees_on{};  // signature that ranks agree on if no hash differs
         std::chrono::steady_clock::time_point since{};
     };
     // Signatures that ranks have agreed on.
     struct agreed_calls {
         std::unordered_set<std::uint64_t> all;
-        std::optional<std::uint64_t> last;  // of the call that was begun last: most calls are like the one before
+        std::optional<std::uint64_t> last;  // signature of the call that was begun last, since most calls repeat it
 
         bool contains(std::uint64_t signature) const { return signature == last || all.contains(signature); }
         void add(std::uint64_t signature);
     };
-    // What is known of calls that ranks have made differently without comparing them.
+    // Knowledge of calls that differ between ranks and were not compared.
     struct suspicions {
-        std::optional<std::uint64_t> call;  // the earliest one
+        std::optional<std::uint64_t> call;  // the earliest such call
         std::vector<call_stamp> ahead;      // stamps of calls that this rank has not begun
     };
 
@@ -207,9 +207,9 @@ private:
     sent_stamps stamps_;
     suspicions differing_;
     struct {
-        std::uint16_t finished = 0;  // wraps around
+        std::uint16_t finished = 0;  // number of finished comparisons; wraps around
         std::optional<comparison> open;
-        std::vector<received_round> received;  // of the comparison that comes next, and of the one after it
+        std::vector<received_round> received;  // of the comparison that is open or comes next, and of the one after it
     } comparisons_;
 };
 

@@ -14,7 +14,7 @@ namespace terrace::detail {
 
 namespace {
 
-// Bytes in memory.
+// A range of bytes in memory.
 struct extent {
     std::uintptr_t begin = 0, end = 0;
 
@@ -30,7 +30,7 @@ std::string overlap(const call_shape& call, int rank, int ranks, const void* sen
     const collective_row& row = row_of(call.what);
     const bool own_lengths = call.has_own_lengths(), gathers = row.gives_own_block();
     if (!row.blocks && (send == recv || row.gets_nothing(call.root == rank))) return {};
-    if (!own_lengths && row.blocks && row.has_root() && call.root != rank) return {};  // one buffer alone
+    if (!own_lengths && row.blocks && row.has_root() && call.root != rank) return {};  // only one buffer is used
     const std::vector<std::int64_t>& counts = call.counts;
     std::int64_t before = call.count * rank, own = call.count;
     if (!own_lengths && !counts.empty()) {
@@ -60,7 +60,7 @@ std::string miscounted(std::size_t counts, int ranks) {
     return fmt::format("there are {} counts for {} ranks; pass one for each rank", counts, ranks);
 }
 
-// Why blocks cannot have these counts; empty if they can.
+// Returns why blocks cannot have these counts; empty if they can.
 std::string objection_to_counts(std::span<const std::int64_t> counts, int ranks) {
     if (counts.size() != static_cast<std::size_t>(ranks)) return miscounted(counts.size(), ranks);
     for (std::size_t r = 0; r < counts.size(); ++r)
@@ -156,7 +156,7 @@ void expect_counts(std::string_view call, std::span<const std::int64_t> counts, 
                         call, sum, mine, rank, all, own));
 }
 
-// The root is checked with the call that tells ranks the lengths.
+// The root is checked together with the call that exchanges the lengths.
 std::string objection_to(const uneven_blocks& b, int rank, int ranks) {
     const bool is_root = rank == b.root;
     if (row_of(b.what).has_root() && (b.root < 0 || b.root >= ranks)) return {};

@@ -7,13 +7,13 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds between_reports(2);
-constexpr milliseconds soon(20), later(250);  // between questions, of which few are answered at once
+constexpr milliseconds soon(20), later(250);  // time between questions; few of them are answered at once
 constexpr int quick_questions = 50;
-constexpr int apart = 10'000;  // clocks go apart by less than this part of the time
+constexpr int apart = 10'000;  // clocks drift apart by less than 1 / apart of the time
 
-// To a question, which is the first of these times.
+// Answer to a question, whose time it repeats.
 struct answer {
-    std::int64_t asked = 0, answered = 0;  // [ns] by the clocks of who asks and of rank 0
+    std::int64_t asked = 0, answered = 0;  // [ns], by the clocks of the requesting rank and of rank 0
 };
 
 std::int64_t ticks(link_reports::clock::time_point t) { return std::chrono::nanoseconds(t.time_since_epoch()).count(); }
@@ -72,7 +72,7 @@ void link_reports::receive(int from, const control_frame& f) {
     }
 }
 
-// The shortest trip shows the time best, until clocks may have gone apart.
+// The shortest round trip shows the time best, until the clocks may have drifted apart.
 void link_reports::take_time(const reading& r) {
     if (time_ && r.round_trip > time_->round_trip + (r.at - time_->at) / apart) return;
     time_ = r;

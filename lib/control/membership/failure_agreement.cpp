@@ -14,7 +14,7 @@ std::uint64_t add_to_hash(std::uint64_t hash, const testimony_of_failure& t) noe
     return hash ^ hash_of(words.data(), sizeof words);
 }
 
-// A testimony; in a verdict the number of its testimonies and their hash, too. Where there are none, it means nothing.
+// A fact; in a verdict also the number of its facts and their hash. In an empty verdict, the fact means nothing.
 struct statement {
     int rank = 0, by = 0;
     std::uint32_t shows = 0, all = 0;
@@ -25,11 +25,11 @@ statement statement_of(const testimony_of_failure& t, std::uint32_t all = 0, std
     return {t.rank, t.by, static_cast<std::uint32_t>(t.shows), all, hash};
 }
 
-// How far ahead a step leads: the steps of a wave lead 1, 2 and 3 ranks, those of the next one 4, 8 and 12, and so on.
+// Distance to the receiver of a step: 1, 2 and 3 ranks ahead in the first wave, 4, 8 and 12 in the next, and so on.
 constexpr int steps_in_wave = 3;
 constexpr int distance_of(int step) { return (step % steps_in_wave + 1) << 2 * (step / steps_in_wave); }
 
-// Bits of the steps before one.
+// Returns the bits of all steps before a step.
 constexpr std::uint64_t before(int step) { return (std::uint64_t{1} << step) - 1; }
 
 int steps_around(const rank_ring& ring) {
@@ -38,12 +38,12 @@ int steps_around(const rank_ring& ring) {
     return steps;
 }
 
-// Parts of the patience: until one who says nothing is passed over, and from one report of who has come to the next.
+// Beats in the patience. After each beat, a silent contact is passed over, and new arrivals are reported.
 constexpr double beats = 32;
 
 }  // namespace
 
-// ---- what a rank knows
+// ---- facts
 
 failed_ranks judge(const std::set<testimony_of_failure>& known, const std::vector<int>& lines) {
     failed_ranks failed;
@@ -100,18 +100,18 @@ bool failure_knowledge::is_in_a_pair(int rank) const {
 failure_agreement::failure_agreement(control_router& router, std::chrono::duration<double> patience,
                                      std::vector<int> lines)
     : control_service(router, service::membership), patience_(patience), lines_(std::move(lines)) {
-    // Here, since a call that only waits allocates nothing.
+    // Allocates memory here, since a call that only waits must not allocate.
     weigh();
     round(epoch_);
 }
 
-// A verdict of a rank that has failed counts only by way of others: they may have another one, without it.
+// Adopts no verdict directly from a failed rank, since the others may have another verdict, without it.
 void failure_agreement::receive(int from, const control_frame& f) {
     const auto [rank, by, shows, all, hash] = f.get<statement>();
     const testimony_of_failure one{rank, by, static_cast<evidence>(shows)};
     const auto kind = static_cast<membership_kind>(f.kind);
     if (kind == membership_kind::knows || (kind == membership_kind::decided && all > 0)) knowledge_.add(one);
-    if (static_cast<std::int16_t>(f.epoch - epoch_) < -1) return;  // of a round that all have left
+    if (static_cast<std::int16_t>(f.epoch - epoch_) < -1) return;  // all ranks have left this round
     round_state& r = round(f.epoch);
     if (r.final && kind == membership_kind::knows && !r.informed.contains(from)) send_verdict(from, f.epoch);
     r.come.insert(from);
@@ -138,7 +138,7 @@ void failure_agreement::weigh() {
     weighed_.facts = knowledge_.facts().size();
 }
 
-// Ranks 1, 2, 4 ... ahead and behind. Where the next ones say nothing, some more behind them, one each beat.
+// Returns ranks 1, 2, 4 ... ahead and behind. While the nearest are silent, adds one more each way per beat.
 std::vector<int> failure_agreement::contacts() {
     const auto waited = now().began ? clock::now() - *now().began : clock::duration();
     int reach = 1;
@@ -157,7 +157,7 @@ bool failure_agreement::advance(bool all_come) {
     if (weighed_.facts != knowledge_.facts().size()) weigh();
     if (now().final) return true;
     if (knowledge_.all().empty() && !all_come) return false;
-    // Who adopts a verdict must not say first that it knows more.
+    // A rank that adopts a verdict must not send new facts first.
     if (now().decided) {
         decide(now().coming[*now().decided]);
     } else {
@@ -184,7 +184,7 @@ void failure_agreement::speak(bool all_come) {
     if (all_come) send_arrivals(whom);
 }
 
-// A step says: this rank, and those behind it that the waves before lead to, know the same.
+// A step means: this rank, and the ranks behind it that earlier waves lead to, know the same facts.
 void failure_agreement::send_steps() {
     if (weighed_.failed.contains(net_.rank())) return;
     step_bits& steps = now().steps[knowledge_.hash()];
@@ -194,7 +194,7 @@ void failure_agreement::send_steps() {
                      {epoch_, static_cast<std::uint32_t>(s)}, knowledge_.hash());
 }
 
-// So that each can name all that have not.
+// Sends which ranks take part, so each rank can name all that are missing.
 void failure_agreement::send_arrivals(const std::vector<int>& whom) {
     round_state& r = now();
     const auto beat = std::chrono::duration_cast<clock::duration>(patience_ / beats);

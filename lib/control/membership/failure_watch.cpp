@@ -12,10 +12,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds short_wait(2);  // shorter ones are usual
+constexpr milliseconds short_wait(2);  // shorter waits are usual
 constexpr milliseconds between_looks(5);
 constexpr milliseconds while_ranks_agree(1);
-// Parts of the timeout: until other ranks are heard from, and until it is clear why a connection was lost.
+// Parts of the timeout: to wait for messages of other ranks, and for better evidence about a lost connection.
 constexpr double for_answers = 0.25, for_better_evidence = 0.25;
 
 std::vector<int> lines_of(endpoint& net) {
@@ -59,7 +59,7 @@ void failure_watch::ask_liveness(const std::function<bool(int)>& awaits) {
     }
 }
 
-// As a rule something better shows at once why.
+// A lost connection counts only after some time, since better evidence usually shows at once why it was lost.
 void failure_watch::look_for_lost() {
     for (const lost_peer& l : net_.wire().lost()) {
         if (timeout_.count() <= 0) throw transport_error(l.why.library, l.why.call, l.why.code, l.why.message);

@@ -113,7 +113,7 @@ std::string point_to_point::objection(const operation& receive, const envelope& 
                                                  : "is of " + text(receive.what.bytes, receive.what.type));
 }
 
-// The pair has matched. From here on the receive waits for this message alone.
+// Begins the transfer of a message that a receive has matched. The receive now waits only for this message.
 void point_to_point::deliver(std::uint64_t number, const std::shared_ptr<envelope>& e) {
     operation& o = operations_[number];
     o.source = e->from;
@@ -153,8 +153,8 @@ void point_to_point::give_credit(int peer) {
     send_number(peer, kind::credit, 0, static_cast<std::uint64_t>(std::exchange(p.taken, 0)));
 }
 
-// Copied messages of one rank have one tag, so that they are received in the order sent: those in front of the one that
-// is asked for into copies. @param receive that takes this one; 0: none
+// Posts the receive of an eager message. All eager messages of a rank have one tag, so they arrive in the order sent,
+// and earlier ones are received into copies. @param receive number of the receive that has matched it; 0: none
 void point_to_point::post_eager(const std::shared_ptr<envelope>& e, std::uint64_t receive) {
     auto& waiting = peers_[e->from].eager;
     while (true) {
@@ -180,16 +180,16 @@ void point_to_point::take_copy(std::uint64_t number, envelope& e) noexcept {
 void point_to_point::drain() {
     for (auto& [peer, p] : peers_) {
         if (p.eager.empty()) continue;
-        const std::shared_ptr<envelope> last = p.eager.back();  // the list lets it go
+        const std::shared_ptr<envelope> last = p.eager.back();  // a copy, since the list drops its own
         post_eager(last, 0);
     }
 }
 
 // ---- moving on ------------------------------------------------------------------------------------------------------
 
-// Posts pieces of a receive and lets the sender send as many.
+// Posts receives of pieces of a message, and grants as many pieces to the sender.
 void point_to_point::grow(std::uint64_t number) {
-    constexpr std::size_t most_pieces = 4;  // of a message that are under way at once
+    constexpr std::size_t most_pieces = 4;  // pieces of a message in flight at once
     operation& o = operations_[number];
     const std::size_t each = piece_bytes(o.bytes), all = pieces_of(o.bytes);
     std::uint64_t more = 0;
@@ -201,7 +201,7 @@ void point_to_point::grow(std::uint64_t number) {
         ++more;
     }
     if (more > 0) send_number(o.source, kind::grant, o.sender, more);
-    if (o.posted == 0) growing_.push_back(number);  // no slot: as soon as there is one
+    if (o.posted == 0) growing_.push_back(number);  // no slot is free: tried again later
     moved_ |= more > 0;
 }
 

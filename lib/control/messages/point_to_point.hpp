@@ -21,7 +21,7 @@
 
 namespace terrace::detail {
 
-/// The slots of an endpoint for callers' messages, in pools, so that none of the four ways waits for another.
+/// Slots of an endpoint for callers' messages. Each of the four ways has its own pool, so none waits for another.
 template <class Copied>
 class message_slots {
 public:
@@ -29,10 +29,10 @@ public:
     static constexpr std::array<int, pools> sizes{32, 32, 64, 64};
     static constexpr int all = std::accumulate(sizes.begin(), sizes.end(), 0);
 
-    /// What a slot is taken for.
+    /// Purpose of a slot in use.
     struct use {
         std::uint64_t operation = 0;
-        std::shared_ptr<Copied> copied;  ///< or this
+        std::shared_ptr<Copied> copied;  ///< replaces `operation` if data are received into a copy
         pool from = eager_out;
     };
 
@@ -45,7 +45,7 @@ public:
     int in_use(pool from) const noexcept { return sizes[from] - static_cast<int>(free_[from].size()); }
     /// Returns the memory for a copy that a slot of eager_out sends.
     std::vector<std::byte>& copy_of(int slot) noexcept { return copies_[static_cast<std::size_t>(slot)]; }
-    /// Returns a slot, 0 ... all - 1; -1: none is left.
+    /// Takes a slot. Returns its number, 0 ... all - 1; -1 if none is left.
     int acquire(pool from, std::uint64_t operation, std::shared_ptr<Copied> copied = {}) noexcept {
         if (free_[from].empty()) return -1;
         const int slot = free_[from].back();
@@ -53,7 +53,7 @@ public:
         uses_[static_cast<std::size_t>(slot)] = {operation, std::move(copied), from};
         return slot;
     }
-    /// Gives a slot back. Returns what it was taken for.
+    /// Releases a slot. Returns its purpose.
     use release(int slot) noexcept {
         use was = std::exchange(uses_[static_cast<std::size_t>(slot)], {});
         free_[was.from].push_back(slot);
@@ -63,20 +63,20 @@ public:
 private:
     std::array<std::vector<int>, pools> free_;
     std::vector<use> uses_;
-    std::array<std::vector<std::byte>, sizes[eager_out]> copies_;  // by slot of eager_out, which are the first
+    std::array<std::vector<std::byte>, sizes[eager_out]> copies_;  // by slot of eager_out; these are the first slots
 };
 
 /// Messages of callers: sends and receives of one rank, matched by source and tag in the order sent.
 ///
-/// Each message is announced by a control message, its *envelope*, and matched where it arrives. How the data travel:
+/// Each message is announced by a control message, its *envelope*, which the receiver matches. The data are sent
 ///
 /// * inline, up to 16 bytes: in the envelope;
-/// * eager, up to eager_bytes: copied, and sent at once behind the envelope; the send is complete at once;
-/// * by rendezvous: straight from buffer to buffer in pieces, each of which is sent when its receive is posted.
+/// * eager, up to eager_bytes: as a copy, directly behind the envelope; the send is complete at once;
+/// * by rendezvous: directly from buffer to buffer in pieces, each of which is sent when its receive is posted.
 ///
-/// Memory is bounded. A sender has at most `window` complete sends to a peer that no receive has taken, and copies at
-/// most eager_copies messages at a time; further ones go by rendezvous, of which the receiver keeps the envelope alone.
-/// Ranks are the plan's. No function throws but for lack of memory.
+/// Memory is bounded. A sender has at most `window` complete sends to a peer that no receive has matched, and copies at
+/// most eager_copies messages at a time. Further messages go by rendezvous, and the receiver keeps only their
+/// envelopes. Ranks are numbered as in the plan. Functions throw only if there is no memory.
 class point_to_point final : public control_service {
 public:
     static constexpr std::size_t inline_bytes = 16, eager_bytes = 8192;
@@ -90,56 +90,56 @@ public:
     static constexpr int eager_copies = slots::sizes[slots::eager_out], wire_slots = slots::all;
 
     /// @param first_slot the first of wire_slots slots of the endpoint
-    /// @param callers_rank the caller's numbering, by rank of the plan; must outlive this
-    /// @param events gets a slice for each operation
+    /// @param callers_rank the caller's rank numbers, by rank of the plan; must outlive this
+    /// @param events gets a slice of the trace for each operation
     point_to_point(control_router& router, int first_slot, const std::vector<int>& callers_rank, recorder& events);
 
-    /// Starts a send or a receive. The memory belongs to it until it is done. @param result is set when it is; or null
+    /// Starts a send or a receive, which owns the memory until it is done. @param result set at the end; may be null
     /// @returns its number, from 1
     std::uint64_t send(const callers_message& m, const void* from);
     std::uint64_t recv(const callers_message& m, void* to, received* result);
 
     message_operations& operations() noexcept { return operations_; }
-    /// True once everything that was copied has left.
+    /// Returns true once all copies have been sent.
     bool sent() const noexcept { return slots_.in_use(slots::eager_out) == 0; }
 
-    /// Posts what has waited for a slot. Returns true if anything happened.
+    /// Posts messages that waited for a slot. Returns true if anything happened.
     bool progress();
     void complete(int slot) noexcept;
-    /// Receives all copied messages that nobody has asked for, so that their senders need not wait for this rank.
+    /// Receives all eager messages that match no receive, so their senders need not wait for this rank.
     void drain();
 
 private:
     using kind = message_kind;
     using operation = message_operation;
 
-    // What a control message says of a caller's message; all but its number is of an envelope.
+    // Body of control messages about a caller's message. Only envelopes use more than `message`.
     struct description {
-        std::uint64_t message = 0;  // the sender's number
+        std::uint64_t message = 0;  // number of the send, on the rank of the sender
         std::uint64_t bytes : 56 = 0;
         std::uint64_t type : 8 = 0;
-        std::array<std::uint64_t, 2> payload{};  // of kind `inlined`
+        std::array<std::uint64_t, 2> payload{};  // data, in kind `inlined`
     };
-    // A message that has been announced and not received.
+    // A message that has been announced but not received.
     struct envelope {
         int from = 0, tag = 0;
         kind how = kind::inlined;
         description header;
-        const std::byte* local = nullptr;   // of this rank's own message by rendezvous
-        std::vector<std::byte> copy = {};   // of an eager message that nobody has asked for when it is received
-        bool posted = false, here = false;  // its copy
-        std::uint64_t receive = 0;          // that takes the copy
+        const std::byte* local = nullptr;   // data of a rendezvous from this rank to itself
+        std::vector<std::byte> copy = {};   // data of an eager message that was received before it was matched
+        bool posted = false, here = false;  // the receive of the data: posted, and complete
+        std::uint64_t receive = 0;          // number of the receive that uses the copy; 0: none
     };
     struct peer_state {
         int credits = window;
-        int taken = 0;                               // envelopes, since this rank said so last
-        std::list<std::shared_ptr<envelope>> eager;  // announced, not yet posted, in the order sent
+        int taken = 0;                               // envelopes matched since the last credit message
+        std::list<std::shared_ptr<envelope>> eager;  // messages that are announced but not posted, in the order sent
     };
     struct eager_receive {
         int peer;
         std::byte* to;
         std::size_t bytes;
-        std::shared_ptr<envelope> copied;  // or
+        std::shared_ptr<envelope> copied;  // message that is received into a copy; null: `receive` is used
         std::uint64_t receive;
     };
     void receive(int from, const control_frame& f) override;
@@ -156,7 +156,7 @@ private:
     void take_copy(std::uint64_t number, envelope& e) noexcept;
     void grow(std::uint64_t number);
     void end(std::uint64_t number) noexcept {
-        net_.wire().or_fail([&] { operations_.end(number); });  // its trace may lack memory
+        net_.wire().or_fail([&] { operations_.end(number); });  // the trace may need memory that is not there
         net_.expect_control(!operations_.empty());
         moved_ = true;
     }
@@ -170,11 +170,11 @@ private:
 
     const int first_slot_;
     message_operations operations_;
-    std::list<std::uint64_t> receives_;                // posted and not matched, in order
+    std::list<std::uint64_t> receives_;                // posted but not matched, in order
     std::list<std::shared_ptr<envelope>> unexpected_;  // in the order of arrival
     std::map<int, peer_state> peers_;
-    std::deque<eager_receive> eager_waiting_;                    // for slots
-    std::deque<std::pair<std::uint64_t, std::size_t>> granted_;  // sends by rendezvous, and how many pieces
+    std::deque<eager_receive> eager_waiting_;                    // wait for slots
+    std::deque<std::pair<std::uint64_t, std::size_t>> granted_;  // sends by rendezvous, each with its granted pieces
     std::deque<std::uint64_t> growing_;                          // receives by rendezvous that have pieces to post
     slots slots_;
     bool moved_ = false;

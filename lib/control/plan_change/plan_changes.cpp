@@ -13,8 +13,8 @@ namespace terrace::detail {
 
 namespace {
 
-constexpr std::uint64_t ahead = 1;          // calls that may begin while ranks agree: one is beginning, perhaps
-constexpr std::size_t most_at_once = 4096;  // messages that are sent before anything else is done
+constexpr std::uint64_t ahead = 1;          // calls that may begin while ranks agree: one may be beginning already
+constexpr std::size_t most_at_once = 4096;  // messages that one look() sends
 using piece = std::array<char, 32>;
 
 }  // namespace
@@ -43,7 +43,7 @@ void plan_changes::look() {
     take();
 }
 
-// This rank has all of the plan. It answers once it runs by the one before.
+// This rank has received the whole plan. It answers now, or when the previous change is complete.
 void plan_changes::take() {
     coming_.is_here = first_.has_value();
     if (first_) return;
@@ -83,7 +83,7 @@ void plan_changes::receive(int from, const control_frame& f) {
     }
 }
 
-// Who has ended rank 0 counts, from then on, as one that has answered.
+// A rank that ends sends an answer, so rank 0 does not wait for it.
 void plan_changes::end(bool announces) noexcept {
     ended_ = true;
     if (!announces) return;

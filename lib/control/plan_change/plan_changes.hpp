@@ -13,40 +13,40 @@
 
 namespace terrace::detail {
 
-/// Lets all ranks run by another plan from one call on, which has the same number on all of them.
+/// Lets all ranks change to another plan at one call, which has the same number on all ranks.
 ///
-/// Rank 0 of the plan sends the plan, or the number of one that it has sent before. Each rank that has all of it
-/// answers which call it has issued last, and begins only one more until it hears which call is the first of the new
-/// plan. Rank 0 takes one that none may have begun.
+/// Rank 0 of the plan sends the new plan, or the number of a plan that it has sent before. When a rank has all of it,
+/// it answers with the call that it issued last. It then begins at most one more call until it knows the first call of
+/// the new plan. Rank 0 chooses a call that no rank can have begun.
 class plan_changes final : public control_service {
 public:
-    /// @param calls whose numbers ranks speak of; must outlive this
+    /// @param calls engine whose call numbers ranks exchange; must outlive this
     plan_changes(control_router& router, const engine& calls)
         : control_service(router, service::plan_change), calls_(calls) {}
 
-    /// On rank 0: true if a plan may be proposed.
+    /// On rank 0: returns true if a plan may be proposed.
     bool is_idle() const noexcept { return sending_.text.empty() && answers_.empty() && !first_; }
     /// On rank 0: proposes a plan. Must be idle.
     void propose(std::string text);
-    /// On rank 0: sends some more of the plan that is proposed.
+    /// On rank 0: sends the next part of the proposed plan.
     void look();
 
-    /// Returns true if calls are about to change to another plan. If not, the next one may begin.
+    /// Returns true if a change to another plan is in progress. If not, the next call may begin.
     bool is_under_way() const noexcept { return last_.has_value(); }
-    /// Returns true if the next call may begin: the plan that it runs by is known.
+    /// Returns true if the next call may begin, since its plan is known.
     bool may_begin() noexcept;
-    /// Returns the plan that the next call and later ones run by, where that is another one, once.
+    /// Returns the plan of the next call and of later ones, if it is a new one, only once.
     std::optional<std::string> due();
-    /// Returns the call from which on the plan runs that due() returned last; 0: none.
+    /// Returns the first call of the plan that due() returned last; 0: none.
     std::uint64_t changed_at() const noexcept { return changed_at_; }
-    /// Returns how long ago may_begin() first said no; 0: it does not.
+    /// Returns the time since may_begin() first returned false; 0 if it returned true last.
     std::chrono::duration<double> age() const noexcept {
         return since_ == clock::time_point{} ? clock::duration{} : clock::now() - since_;
     }
-    /// Adds what a call waits for that may not begin.
+    /// Adds the ranks that the next call waits for, if it may not begin.
     void add_waits(const std::vector<int>& callers_rank, waiting& all) const;
-    /// The communicator ends: this rank begins no call any more, and reads no message of this service. @param says it
-    /// to the others, who may wait for it before they make their last calls
+    /// Ends the service before the communicator ends: this rank begins no more calls, and ignores messages of this
+    /// service. @param announces true: informs the other ranks, which may wait for this rank before their last calls
     void end(bool announces) noexcept;
 
 private:
@@ -57,24 +57,24 @@ private:
     void take();
 
     const engine& calls_;
-    // On rank 0.
+    // On rank 0: the plan that is being sent.
     struct {
         std::string text{};
         std::size_t sent = 0;
     } sending_;
-    std::map<int, std::uint64_t> answers_;  // on rank 0: by rank, the call that it has issued last
-    // A plan on its way, as far as it has come.
+    std::map<int, std::uint64_t> answers_;  // on rank 0: call issued last, by rank
+    // The received part of a plan that is being sent.
     struct {
         std::string text{};
         std::size_t missing = 0;  // bytes
-        bool is_here = false;     // and not answered yet
+        bool is_here = false;     // complete, but not answered yet
     } coming_;
-    std::vector<std::string> known_;      // texts of plans that all ranks have, in the order in which they came
-    std::string text_;                    // of the plan that calls change to next
-    std::optional<std::uint64_t> last_;   // call that may begin before the first of the new plan is known
-    std::optional<std::uint64_t> first_;  // call of the new plan
+    std::vector<std::string> known_;      // texts of all plans sent, in the same order on all ranks
+    std::string text_;                    // text of the next plan
+    std::optional<std::uint64_t> last_;   // last call that may begin while first_ is unknown
+    std::optional<std::uint64_t> first_;  // first call of the new plan
     std::uint64_t changed_at_ = 0;
-    clock::time_point since_{};  // when a call could not begin; 0: none waits
+    clock::time_point since_{};  // time when a call first had to wait; 0: none waits
     bool ended_ = false;
 };
 

@@ -16,7 +16,7 @@ void wait_chain::receive(int from, const control_frame& f) {
     open_.erase(from);
 }
 
-// The end of the chain as far as it is known; nothing where it leads back to this rank or turns in a circle.
+// Returns the end of the chain as far as it is known; nothing if the chain leads to this rank or in a circle.
 std::optional<int> wait_chain::reached() const {
     int last = awaited_;
     for (std::size_t steps = 0; steps <= waits_for_.size(); ++steps) {
@@ -55,7 +55,7 @@ void wait_chain::look(std::chrono::duration<double> waited, int awaited) {
 std::optional<int> wait_chain::end() const {
     const std::optional<int> last = reached();
     if (!last) return {};
-    constexpr double patience = 1.0 / 64;  // part of the timeout
+    constexpr double patience = 1.0 / 64;  // time to answer, as a part of the timeout
     const auto asked = asked_.find(*last);
     if (asked != asked_.end() && clock::now() - asked->second > timeout_ * patience) return last;
     return found_;

@@ -5,7 +5,7 @@ namespace terrace::detail {
 
 namespace {
 
-// The first half of each shard goes one way around, the second half the other way.
+// Returns half of a shard. First halves go one way around the ring, second halves the other way.
 range half(range shard, int which) { return partition(shard, 2, which); }
 
 void reduce_scatter(builder& out, const group& g) {
@@ -26,7 +26,7 @@ void allgather(builder& out, const group& g) {
     });
 }
 
-// One way around, by `next` = 1 or -1, as in ring: the shard that goes farthest leaves first.
+// Emits a step of a scatter in one direction, `next` = 1 or -1: the shard that goes farthest leaves first.
 void pass_from_root(builder& out, const group& g, int step, int next, int which) {
     const int i = g.wrapped(next * (g.position() - g.root())), rest = g.size() - 1 - step;
     if (i <= step) out.send(g.rank(g.position() + next), half(g.shard(g.position() + next * rest), which));

@@ -1,7 +1,7 @@
 #include "schedule/registry.hpp"
 
-// Positions counted from the root. Slow for one message, but every link carries the vector once in each direction: with
-// enough chunks in flight no algorithm is faster. Over merged levels the chain crosses each uplink once too.
+// Positions are counted from the root. One message is slow, but the vector crosses every link once in each direction:
+// with enough chunks in flight no algorithm is faster. Over merged levels the chain crosses each uplink once, too.
 
 namespace terrace::detail {
 

@@ -6,13 +6,13 @@
 #include "schedule/registry.hpp"
 
 // Exchange j is with the positions at distance j. No exchange depends on another, so all of them are in flight at once;
-// the steps only give both ends one order.
+// the steps only define one order for both ends.
 
 namespace terrace::detail {
 
 namespace {
 
-// Receives `mine` from everybody and reduces in position order; sends shard `theirs(position)` to each.
+// Receives `mine` from every other member and reduces in position order; sends `theirs(position)` to each.
 template <class Theirs>
 void exchange_and_reduce(builder& out, const group& g, range mine, Theirs theirs) {
     std::vector<builder::place> inputs(static_cast<std::size_t>(g.size()), builder::place(mine));
@@ -54,8 +54,8 @@ void broadcast(builder& out, const group& g) {
     }
 }
 
-// Calls at_root(position) for the position at each distance from the root, in a step of its own; elsewhere, at its own
-// distance, away().
+// On the root, calls at_root(position) for each other position, each in a step of its own. Elsewhere calls away(), in
+// the step of the position's distance from the root.
 template <class AtRoot, class Away>
 void for_each_from_root(builder& out, const group& g, int direction, AtRoot at_root, Away away) {
     const int first = out.step(), own = g.wrapped(direction * (g.position() - g.root()));
@@ -83,12 +83,12 @@ void allreduce(builder& out, const group& g) {
     exchange_and_reduce(out, g, g.whole(), [&](int) { return g.whole(); });
 }
 
-// In each step a node sends to one other node and receives from one: no link of a node is used by two at a time.
+// In each round a node sends to one other node and receives from one, so its link never serves two nodes at once.
 //
-//   step     1          2                        In a step the ranks of two nodes are paired off, turned by one
-//   node 0   -> node 1  -> node 2                further each time. Where nodes are unequal, some of the larger
-//   node 1   -> node 2  -> node 0                one have nobody to talk to. Pairs inside nodes come last: they
-//   node 2   -> node 0  -> node 1                go on while the last messages are on the wire.
+//   round    1          2                        A round has a step for each way to pair off the ranks of two nodes
+//   node 0   -> node 1  -> node 2                by shifting them. If nodes are unequal, some ranks of the larger one
+//   node 1   -> node 2  -> node 0                have no peer in a step. Pairs inside nodes come last: they run while
+//   node 2   -> node 0  -> node 1                the last messages are on the wire.
 void exchange(builder& out, const group& g, std::span<const operand> gives, std::span<const operand> gets) {
     const std::vector<int> starts = node_starts(g.nodes(), g.size());
     const int nodes = static_cast<int>(starts.size()) - 1;

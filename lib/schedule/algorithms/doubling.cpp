@@ -3,8 +3,8 @@
 #include "base/partition.hpp"
 #include "schedule/registry.hpp"
 
-// With 2^k <= p < 2^(k+1), the last p - 2^k positions first fold into the first ones and copy the result out at the
-// end. The lower position is always the left operand, so that all ranks compute the same bits.
+// With 2^k <= p < 2^(k+1), the last p - 2^k positions first add their data to those of the first ones, and get the
+// result at the end. The lower position is always the left operand, so all ranks compute the same bits.
 
 namespace terrace::detail {
 

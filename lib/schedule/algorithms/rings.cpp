@@ -1,10 +1,10 @@
-// A ring for each rank of a node, all over the same ranks. Ring r enters node after node at another of its ranks, and
-// so leaves by another NIC. In every other node a ring goes the other way around, so that it enters a node where it
-// left the one before: on rails it stays on its rail.
+// A ring for each rank of a node, all over the same ranks. Each ring enters a node at another rank, and so leaves it by
+// another NIC. In every other node a ring runs in the opposite direction, so it enters a node at the rank at which it
+// left the node before: on rails it stays on its rail.
 //
 //   two nodes of 3     ring 0:  0 1 2 | 5 4 3     ring 1:  1 2 0 | 3 5 4     ring 2:  2 0 1 | 4 3 5
 //
-// Each ring carries a part of every shard, or of the whole vector to or from a root.
+// Each ring moves a part of every shard, or of the whole vector to or from a root.
 
 #include <algorithm>
 
@@ -17,7 +17,7 @@ namespace terrace::detail {
 
 namespace {
 
-// One ring as a position of the group sees it, and the part of all that the ring carries.
+// One ring as seen by a position of the group, and the part of the data that the ring moves.
 class ring_view {
 public:
     ring_view(const group& g, std::vector<int> order, int ring, int rings)
@@ -37,7 +37,7 @@ private:
     int place_, ring_, rings_;
 };
 
-// The rings; to and from a root they begin at it.
+// Returns the rings. To and from a root they begin at the root.
 std::vector<ring_view> rings_of(const group& g, bool from_root = false) {
     std::vector<std::vector<int>> orders = node_rings(g.nodes(), g.size());
     std::vector<ring_view> rings;

@@ -1,11 +1,11 @@
-// Two binary trees over the positions but the root, counted 1 to n from it, each for one half of the vector. In the
-// first tree odd numbers are leaves; in the second one, which has the same shape turned around (n even) or shifted by
-// one (n odd), even numbers are. So a position passes on one half at most, to two others, and link rates are used in
-// full, as in a chain, in ceil(lg p) steps. (Sanders, Speck, Träff, "Two-tree algorithms for full bandwidth broadcast,
-// reduction and scan", 2009.)
+// Two binary trees over the positions without the root, counted 1 to n from it, each for one half of the vector. In the
+// first tree odd numbers are leaves. The second has the same shape, mirrored (n even) or shifted by one (n odd), and
+// even numbers are leaves. So a position forwards at most one half, to two others. Link rates are used in full, as in a
+// chain, in ceil(lg p) steps. (Sanders, Speck, Träff, "Two-tree algorithms for full bandwidth broadcast, reduction and
+// scan", 2009.)
 //
 //   n = 7        4                 3
-//              2   6             1   5        In the second tree 7 stands before 1.
+//              2   6             1   5        In the second tree 7 comes before 1.
 //             1 3 5 7           7 2 4 6
 
 #include <bit>
@@ -27,7 +27,7 @@ public:
     explicit ordered_tree(int size) : size_(size) {}
 
     int root() const { return static_cast<int>(std::bit_floor(static_cast<unsigned>(size_))); }
-    // How many nodes are above it.
+    // Returns the number of nodes above node i.
     int depth(int i) const {
         int depth = 0;
         for (; i != root(); ++depth) i = parent(i);
@@ -55,12 +55,12 @@ private:
     int size_;
 };
 
-// What the position sends and receives in one of the trees, the whole of which is below the root.
+// The messages of a position in one of the trees. The group's root is above the whole tree.
 struct half_tree {
     range part;
-    int step = 0;  // counted from 1 at the root: in which step it has the part from above; 0 of the root
+    int step = 0;  // step in which a broadcast brings the part from above, from 1; 0: the root
     int above = -1;
-    std::vector<int> below = {};  // the ranks that get it from this one, at step `step` + 1 or later
+    std::vector<int> below = {};  // ranks that get the part from this one, in step `step` + 1
 };
 
 half_tree half_of(const group& g, int which) {
@@ -81,7 +81,7 @@ half_tree half_of(const group& g, int which) {
     return half;
 }
 
-// Parts of two children are added up together: neither message waits for the other one.
+// Adds the parts of two children together, so neither message waits for the other.
 void reduce_from_below(builder& out, const half_tree& t) {
     if (t.below.size() == 1) return out.recv_reduce(t.below.front(), t.part);
     std::vector<builder::place> parts{t.part};

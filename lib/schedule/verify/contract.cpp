@@ -8,7 +8,7 @@ namespace terrace::detail::proof {
 
 namespace {
 
-// Ascending, without empty ones, neighbours joined: an operand may span several.
+// Returns the parts ascending, without empty ones, neighbours joined, since an operand may span several.
 std::vector<range> joined(std::vector<range> parts) {
     std::erase_if(parts, [](range r) { return r.empty(); });
     std::sort(parts.begin(), parts.end(), [](range a, range b) { return a.begin < b.begin; });

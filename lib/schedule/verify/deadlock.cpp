@@ -6,13 +6,13 @@ namespace terrace::detail::proof {
 
 namespace {
 
-// One send and one receive in flight on each rank: the strictest rule, under which everything else gets as far.
+// One send and one receive in flight on each rank: the strictest rule. A program that completes under it always does.
 constexpr int request_slots = 1;
 
 // Runs the programs of all ranks, one chunk in one lane each, over a network that buffers nothing: a send completes
-// only together with its receive. A stage goes on to its next round on a rank when the peers that it waits for have
-// done theirs. An event that can happen stays possible until it happens, so all orders of events get
-// equally far, and one run stands for all.
+// only together with its receive. A rank begins its next round of a stage when the peers that it waits for have done
+// theirs. An event that can happen stays possible until it happens. So all orders of events get equally far, and one
+// run represents all.
 class rehearsal {
 public:
     rehearsal(const network& net, const stages& with)
@@ -57,7 +57,7 @@ private:
         lane_machine machine{chunk_order{}, request_slots};
     };
 
-    // Takes note of what a rank issues. A message is delivered when both ends are in flight.
+    // Records the instructions that a rank issues. A message is delivered when both ends are in flight.
     struct port {
         static constexpr bool locals_take_time = false;
 
@@ -86,7 +86,7 @@ private:
         arrivals_.push_back(stages_.number_of(stage));
     }
 
-    // Moves all members that have arrived as far as their peers let them.
+    // Advances all members that have arrived as far as their waits permit.
     void advance(const stage_instance& s) {
         for (bool moved = true; moved;) {
             moved = false;
@@ -123,7 +123,7 @@ private:
     std::vector<bool> in_flight_;           // by id, of messages that have been issued
     std::vector<bool> complete_;            // by id
     std::vector<std::size_t> deliverable_;  // sends whose two ends are in flight
-    std::vector<int> rounds_;               // by id, of stages: rounds done, one more when it is complete
+    std::vector<int> rounds_;               // by id, of stages: completed rounds, plus one when the stage is complete
     std::vector<std::size_t> arrivals_;     // stages at which a member has arrived
     std::vector<event> order_;
 };

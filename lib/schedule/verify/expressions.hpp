@@ -13,28 +13,28 @@
 #include "base/range.hpp"
 #include "base/wire_type.hpp"
 
-// Expressions that stand for the elements of a rank's memory.
+// Symbolic values of the elements of a rank's memory.
 
 namespace terrace::detail::proof {
 
-// Sums as they are computed. Equal expressions have equal numbers; two operands may change places, as in IEEE addition.
+// Sums as they are computed. Equal expressions have equal numbers; two operands may be exchanged, as in IEEE addition.
 class expressions {
 public:
-    // @param tree of a reproducible reduction: the place of each rank in it
+    // @param tree place of each rank in the tree of a reproducible reduction, else empty
     explicit expressions(int ranks, std::vector<int> tree = {})
         : ranks_(ranks), words_((at(ranks) + 63) / 64), tree_(std::move(tree)) {
         contributors_.resize(at(ranks) * words_, 0);
         for (int r = 0; r < ranks; ++r) set(r)[at(r) / 64] |= std::uint64_t{1} << r % 64;
     }
 
-    // Returns the number of what a rank passed in.
+    // Returns the number of a rank's input.
     static int input(int rank) { return rank; }
 
-    // Negative if a rank contributes to two of the terms. Of a reproducible reduction they are combined by a tree.
+    // Returns the number of a sum; negative if a rank contributes to two terms. Reproducible sums use the tree.
     int sum(std::vector<int> terms) { return tree_.empty() ? plain_sum(std::move(terms)) : sum_by_tree(terms); }
 
-    // What decoding gives of a value that was encoded. 16-bit types round each element by itself; int8 as part of a
-    // block, so that only what was encoded from the same place on, in the same length, is known to be equal.
+    // Returns the number of a value after encoding and decoding. 16-bit types round each element by itself. int8 rounds
+    // by blocks: only data encoded from the same place on, in the same length, are known to be equal.
     int rounded(int value, wire_type as, std::int64_t first, std::int64_t count) {
         const bool alone = as != wire_type::int8;
         const std::array<std::int64_t, 4> key{value, static_cast<std::int64_t>(as), alone ? 0 : first,
@@ -44,12 +44,12 @@ public:
             const std::vector<std::uint64_t> same(set(value), set(value) + words_);
             contributors_.insert(contributors_.end(), same.begin(), same.end());
         }
-        // Nothing is left to round in a value that was rounded to the same type.
+        // Rounding a value again to the same type does not change it.
         if (is_new && alone) rounded_[{known->second, key[1], 0, 0}] = known->second;
         return known->second;
     }
 
-    // True unless a reproducible reduction makes another sum of all ranks.
+    // Returns false if the call is a reproducible reduction and the number is not that of the tree's sum of all ranks.
     bool by_tree(int number) {
         if (tree_.empty()) return true;
         if (whole_ < 0) {
@@ -69,7 +69,7 @@ public:
 private:
     std::uint64_t* set(int number) { return contributors_.data() + at(number) * words_; }
 
-    // The kernels' tree, told once more: the left part has the largest power of two below the number of terms.
+    // Repeats the kernels' tree: the left part has the largest power of two below the number of terms.
     int sum_by_tree(std::span<const int> terms) {
         if (terms.size() == 1) return terms.front();
         const std::size_t left = std::bit_floor(terms.size() - 1);
@@ -99,15 +99,15 @@ private:
     int whole_ = -1;                           // the sum by the tree, once it is known
     std::vector<std::uint64_t> contributors_;  // a bit set per expression
     std::map<std::vector<int>, int> numbers_;
-    std::map<std::array<std::int64_t, 4>, int> rounded_;  // by value, type, and of int8 the place and length
+    std::map<std::array<std::int64_t, 4>, int> rounded_;  // by value, type, and for int8 place and length
 };
 
-// Some elements of equal history, counted from the beginning of the operand they are part of.
+// Some elements of equal history, counted from the beginning of their operand.
 struct piece {
     range part;
-    int value = -1;           // an expression; -1: nothing has been written here
-    std::int64_t origin = 0;  // the place where the caller passed the first of them in
-    bool finished = false;    // a reduction that completes wrote it: avg has divided it
+    int value = -1;           // an expression; -1: not written yet
+    std::int64_t origin = 0;  // place of the first element in the caller's input
+    bool finished = false;    // written by a reduction that completes: avg has divided it
 };
 using pieces = std::vector<piece>;
 

@@ -89,17 +89,17 @@ private:
         for_each_read(s_, i, [&](const operand& o) {
             check_bounds(n, o);
             if (i.what == action::send && o.part.empty()) refuse(s_, n, "an empty message");
-            if (!writes(i.what) || is_stage(i.what)) return;  // stages: by what they do
+            if (!writes(i.what) || is_stage(i.what)) return;  // proof::stages checks them
             if (o.part.count() != i.dst.part.count())
                 refuse(s_, n, fmt::format("{} and {} differ in count", text(o), text(i.dst)));
-            // Element by element in any order: an operand may be the destination itself, but not a part of it.
+            // Elements are processed in any order: an operand may be the destination, but not overlap it partly.
             const range from = mine_.place(o), to = mine_.place(i.dst);
             if (same_memory(o.where, i.dst.where, true) && from.overlaps(to) && from != to)
                 refuse(s_, n, fmt::format("{} overlaps {}", text(o), text(i.dst)));
         });
     }
 
-    // Conversions alone know what the wire buffer holds; messages carry it.
+    // Checks that only conversions and messages use the wire buffer.
     void check_wire(std::size_t n) {
         const instr& i = s_.instrs[n];
         const auto expect = [&](const operand& o, bool encoded) {
@@ -129,7 +129,7 @@ private:
 
     const schedule& s_;
     const stake& mine_;
-    std::vector<std::uint32_t> waits_;  // as the successor lists have it
+    std::vector<std::uint32_t> waits_;  // counted from the successor lists
 };
 
 }  // namespace

@@ -6,7 +6,7 @@
 
 namespace terrace::detail::proof {
 
-// One side's ends by way, in program order within one.
+// Returns all sends or all receives, by sender and receiver, in program order within a pair. Checks their channels.
 std::vector<network::end> network::ends(bool receives) const {
     std::vector<end> result;
     for (std::size_t id = 0; id < size(); ++id) {

@@ -9,7 +9,7 @@
 #include "schedule/schedule.hpp"
 #include "schedule/verify.hpp"
 
-// Shared by the parts of the proof. Each throws a fault, which find_fault catches, and relies on those before it.
+// Shared by the parts of the proof. Each part throws a fault, which find_fault catches, and relies on earlier parts.
 
 namespace terrace::detail::proof {
 
@@ -20,20 +20,20 @@ struct fault {
 /// Throws a fault of instruction `n`.
 [[noreturn]] void refuse(const schedule& s, std::size_t n, const std::string& why);
 
-/// "recv[3, 5)"
+/// Returns "recv[3, 5)".
 std::string text(const operand& o);
 
 inline bool is_receive(action a) { return a == action::recv || a == action::recv_reduce; }
 inline bool is_message(action a) { return a == action::send || is_receive(a); }
 inline bool writes(action a) { return a != action::send; }
 
-/// True if operands of two buffers may overlap: in place send and recv are one memory.
+/// Returns true if operands of two buffers may overlap: in place send and recv are one memory.
 inline bool same_memory(buffer a, buffer b, bool in_place) {
     const auto is_callers = [](buffer which) { return which == buffer::send || which == buffer::recv; };
     return a == b || (in_place && is_callers(a) && is_callers(b));
 }
 
-/// Calls f(operand) for all that the instruction reads, or that peers read while it runs.
+/// Calls f(operand) for each operand that the instruction reads, or that peers read while it runs.
 template <class F>
 void for_each_read(const schedule& s, const instr& i, F&& f) {
     if (i.what != action::recv && i.what != action::reduce) f(i.src);
@@ -41,53 +41,52 @@ void for_each_read(const schedule& s, const instr& i, F&& f) {
         for (const operand& o : s.sources_of(i)) f(o);
 }
 
-/// One rank's part in a collective. A place is an element of the whole vector, or of the caller's buffer of all blocks.
-/// In place the same place is the same memory, and what is given at a place is due at the same place. In alltoall,
-/// which does not work in place, all that is given has places behind all that is due.
+/// One rank's input and result in a collective. A place is an element of the whole vector, or of the caller's buffer of
+/// all blocks. In place, equal places are the same memory, and data given at a place are due at the same place. In
+/// alltoall, which does not work in place, the places of all input follow those of all results.
 struct stake {
     std::int64_t send_at = 0, recv_at = 0;  // places of the buffers' first elements
-    std::vector<range> given, due;          // what send holds and what recv is to hold, ascending and apart
+    std::vector<range> given, due;          // contents of send, and of recv at the end; ascending and disjoint
 
-    /// An operand's places; of scratch, its elements.
+    /// Returns the places of an operand; for scratch, its elements.
     range place(const operand& o) const {
         const std::int64_t by = o.where == buffer::send ? send_at : o.where == buffer::recv ? recv_at : 0;
         return {o.part.begin + by, o.part.end + by};
     }
-    /// Whether all of an operand of send is given, of recv due.
+    /// Returns true if an operand of send is all given, or one of recv all due.
     bool holds(const operand& o) const;
 };
 
-/// 1. The schedules are those of one collective, and the caller's terms fit it. What each rank passes in and gets.
+/// 1. The schedules are those of one collective, and the caller's arguments fit. Has each rank's input and result.
 class contract {
 public:
     contract(std::span<const schedule> all, const expectation& of);
 
     const stake& of(int rank) const { return stakes_[at(rank)]; }
-    /// Whether the results are sums of what all ranks are given at a place, or what the one rank is that is given it.
+    /// Returns true if results are sums of all ranks' inputs at a place; else they are one rank's input.
     bool adds() const { return adds_; }
-    /// Whether the reduction that completes a sum says so.
+    /// Returns true if the reduction that completes a sum must be marked.
     bool marks_completion() const { return marks_completion_; }
 
-    /// A part of a result that is what one rank passed in, from a place on.
+    /// A part of a result whose source is one rank's input, from a place on.
     struct origin {
         range due;
         int rank = 0;
         std::int64_t place = 0;
     };
-    /// Returns where each part of a rank's result comes from, in alltoall; nothing in other collectives.
+    /// Returns the source of each part of a rank's result in alltoall; nothing in other collectives.
     std::vector<origin> origins_of(int rank) const;
 
 private:
     bool adds_, marks_completion_;
     std::vector<stake> stakes_;
-    std::vector<range> exchanged_;  // of alltoall, the blocks by rank; else none
+    std::vector<range> exchanged_;  // blocks by rank in alltoall, else empty
 };
 
 /// 2. Every schedule by itself is well-formed.
 void check_form(std::span<const schedule> all, const contract& terms);
 
-/// 3. The ends of all messages match. All instructions of all ranks under one numbering, and which receive takes which
-/// send.
+/// 3. The ends of all messages match. Numbers all instructions of all ranks, and pairs receives with sends.
 class network {
 public:
     explicit network(std::span<const schedule> all);
@@ -99,7 +98,7 @@ public:
     const schedule& home(std::size_t id) const { return schedules_[at(rank_[id])]; }
     std::size_t number(std::size_t id) const { return id - first_[at(rank_[id])]; }
     const instr& instruction(std::size_t id) const { return home(id).instrs[number(id)]; }
-    /// The other end of a message.
+    /// Returns the other end of a message.
     std::size_t partner(std::size_t message) const { return partner_[message]; }
 
     template <class F>
@@ -134,15 +133,14 @@ struct event {
     int round = 0;
 };
 
-/// 5. No deadlock. Returns all events in an order in which they may come to pass; a message stands there once, as its
-/// send.
+/// 5. No deadlock. Returns all events in a possible order. A message is one event, that of its send.
 std::vector<event> completion_order(const network& net, const stages& with);
 
 /// 6. No race.
 void check_races(const network& net, const contract& terms, const stages& with);
 
-/// 7. The postcondition, given an order in which everything may come to pass.
-/// @param sums what has been computed in other cases
+/// 7. The postcondition, given a possible order of all events.
+/// @param sums expressions computed in other cases
 void check_result(const network& net, const contract& terms, const stages& with, const buffer_case& now,
                   std::span<const event> order, expressions& sums);
 

@@ -11,7 +11,7 @@ namespace terrace::detail::proof {
 
 namespace {
 
-// Whether one instruction has completed whenever another starts.
+// Determines whether one instruction has always completed when another starts.
 class happens_before {
 public:
     explicit happens_before(const network& net) : net_(net) {}
@@ -23,8 +23,8 @@ public:
     }
 
 private:
-    // Events are the start and the completion of each instruction. A completion comes before its successors' starts, a
-    // start before its own completion and, for a send, before the receive's: no more, since sends may be buffered.
+    // Events are starts and completions. A completion comes before its successors' starts, a start before its own
+    // completion and, for a send, before the receive's completion; no more, since sends may be buffered.
     bool path(std::size_t first, std::size_t then, bool through_messages) {
         std::vector<bool> seen(2 * net_.size(), false);
         std::vector<std::size_t> to_do;  // 2 * id: start; 2 * id + 1: completion
@@ -40,7 +40,7 @@ private:
                 reach(event + 1);
                 if (through_messages && net_.instruction(id).what == action::send) reach(2 * net_.partner(id) + 1);
             } else {
-                // Without messages nothing leads back in program order.
+                // Without messages no path leads back in program order.
                 net_.for_each_successor(id, [&](std::size_t after) {
                     if (through_messages || after <= then) reach(2 * after);
                 });
@@ -53,13 +53,13 @@ private:
 };
 
 // Every access must come after the last write before it in program order, and a write after the reads since then.
-// Chains of these order all pairs that conflict. What conflicts out of place does in place.
+// Chains of these order all conflicting pairs. Pairs that conflict out of place also do in place.
 void check_races(const network& net, const schedule& s, const stake& mine, const stages& with) {
     struct accesses {
         std::int64_t writer = -1;
         std::vector<std::int64_t> readers;
     };
-    std::array<interval_map<accesses>, buffers> memory;  // the caller's are one, by place
+    std::array<interval_map<accesses>, buffers> memory;  // send and recv are one, by place
     const auto of = [&](const operand& o) -> interval_map<accesses>& {
         return memory[static_cast<std::size_t>(o.where == buffer::send ? buffer::recv : o.where)];
     };
@@ -86,7 +86,7 @@ void check_races(const network& net, const schedule& s, const stake& mine, const
         for_each_read(s, i, read);
         if (is_stage(i.what) && i.sources == 0) read({with.own_part(net.id(s.rank, n)), i.src.part});
         if (writes(i.what)) write(i.dst);
-        // A result that peers do not reach is put where they read what the rank gives.
+        // A result that peers cannot access is written where they read the rank's input.
         if (i.what == action::stage_allreduce && i.dst.where != i.src.where && i.src.where == buffer::scratch)
             write({i.src.where, s.groups[at(i.peer)].own_shard()});
         keep_different(before);

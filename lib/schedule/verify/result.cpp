@@ -12,9 +12,9 @@ namespace terrace::detail::proof {
 
 namespace {
 
-// Executes the schedules on expressions. Since nothing races, every order that respects the waits gives the same
-// result. In place and out of place differ: only the one shows a read of `send` after it was overwritten, only the
-// other a read of `recv` before it was written.
+// Executes the schedules on expressions. Without races, every order that respects the waits gives the same result. Only
+// in place shows a read of `send` after it was overwritten, and only out of place a read of `recv` before it was
+// written.
 class execution {
 public:
     execution(const network& net, const contract& terms, const stages& with, const buffer_case& now, expressions& sums)
@@ -63,7 +63,7 @@ private:
     };
     struct answer {
         int value = -1;
-        int rank = -1;  // the first to have it; -1: nobody yet
+        int rank = -1;  // first rank that has the element; -1: none
     };
 
     [[noreturn]] void refuse_result(int rank, range part, const std::string& what) const {
@@ -73,7 +73,7 @@ private:
                                 in_place_[at(rank)] ? "in place" : "out of place")};
     }
 
-    // Each block is what the one rank passed in for the other, element by element.
+    // Checks that each block is the one that its source rank passed in for this rank, element by element.
     void check_origins() {
         for (const schedule& s : net_.schedules())
             for (const contract::origin& from : terms_.origins_of(s.rank))
@@ -86,7 +86,7 @@ private:
                 });
     }
 
-    // One part of one rank's result, of equal history and of equal history on the ranks before it.
+    // Checks one part of one rank's result, with equal histories on this rank and on the ranks before.
     void check(int rank, range part, const cell& mine, answer& agreed) {
         const auto wrong = [&](const std::string& what) { refuse_result(rank, part, what); };
         if (mine.value < 0) wrong("nothing is written");
@@ -108,7 +108,7 @@ private:
 
     pieces read(std::size_t id, const operand& o) { return read_of(id, net_.rank(id), o); }
 
-    // Returns what the instruction reads in the memory of a rank, its own or a peer's.
+    // Returns the values that an instruction reads in the memory of its own rank or a peer.
     pieces read_of(std::size_t id, int owner, const operand& o) {
         pieces values;
         const range place = terms_.of(owner).place(o);
@@ -143,7 +143,7 @@ private:
         return terms;
     }
 
-    // What is encoded together is rounded together.
+    // Returns the rounded values of an instruction's source: data that are encoded together are rounded together.
     pieces rounded(std::size_t id) {
         const instr& i = net_.instruction(id);
         pieces values = read(id, i.src);
@@ -172,7 +172,7 @@ private:
             }
             const int value = values.size() == 1 ? values[0] : sums_.sum(values);
             if (value < 0) net_.refuse(id, "counts a rank's contribution twice");
-            // Nothing can be added to a complete sum, so that it is completed once.
+            // Nothing can be added to a complete sum, so each sum is completed once.
             if (completes && !sums_.complete(value)) net_.refuse(id, "completes a sum that lacks contributions");
             sum.push_back({part, value, column[0].origin, completes});
         });
@@ -194,7 +194,7 @@ private:
     const stages& stages_;
     expressions& sums_;
     std::vector<bool> in_place_;                                   // by rank
-    std::vector<std::array<interval_map<cell>, buffers>> memory_;  // by rank and buffer; the caller's by place
+    std::vector<std::array<interval_map<cell>, buffers>> memory_;  // by rank and buffer; send and recv by place
     interval_map<answer> agreed_;                                  // by place
 };
 

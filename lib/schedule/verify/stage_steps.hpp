@@ -10,20 +10,20 @@
 #include "base/index.hpp"
 #include "schedule/stage_work.hpp"
 
-// A stage in shared memory by itself: what its members do in each round, and whether they wait for one another enough.
+// One stage in shared memory: the work of its members in each round, and a proof that their waits suffice.
 
 namespace terrace::detail::proof {
 
 /// The memory that a member of a stage uses.
 struct member_memory {
-    bool in_place = false;         ///< what it gets replaces what it gives
-    bool result_reachable = true;  ///< peers reach the memory of what it gets
-    bool own_in_result = false;    ///< its own part of what it adds up lies where it gets the result
+    bool in_place = false;         ///< the result replaces the input
+    bool result_reachable = true;  ///< peers can access the memory of the result
+    bool own_in_result = false;    ///< its own input of a sum lies in the memory of the result
 
     friend auto operator<=>(const member_memory&, const member_memory&) = default;
 };
 
-/// A part of a member's memory: what it gives, or what it gets.
+/// A part of a member's memory, in its input or its result.
 struct stage_part {
     int owner = 0;  ///< position
     stage_memory memory = stage_memory::given;
@@ -37,7 +37,7 @@ struct stage_step {
     std::vector<stage_part> reads, writes;
 };
 
-/// @param Work stage_work, or in tests something that differs from it
+/// @param Work stage_work; tests use variants of it
 template <class Work>
 stage_step step_of(const Work& work, int round, int member, std::span<const member_memory> members,
                    std::span<const range> shards) {
@@ -52,7 +52,7 @@ stage_step step_of(const Work& work, int round, int member, std::span<const memb
         const range from = work.read(round, member, owner, shards);
         stage_memory source = resolved(now.from, owner);
         if (now.adds && owner == member && own.own_in_result) source = stage_memory::result;
-        // A copy of something to itself is none.
+        // Data that are already in place are not copied.
         const bool stays = !now.adds && owner == member && (own.in_place || source == stage_memory::result);
         if (from.empty() || stays) continue;
         made.reads.push_back({owner, source, from});
@@ -66,9 +66,9 @@ stage_step step_of(const Work& work, int round, int member, std::span<const memb
     return made;
 }
 
-/// Proves that in a stage each member uses the memory of a peer only between the peer's arrival and its leave, and that
-/// two members that use the same elements of some memory, one of them writing, do so one after the other. Returns
-/// nothing if both hold, else what does not.
+/// Proves that each member of a stage uses a peer's memory only between the peer's arrival and its leave, and that two
+/// members that use the same elements, one of them writing, do so one after the other. Returns nothing if both hold,
+/// else the fault.
 template <class Work>
 std::optional<std::string> find_stage_fault(const Work& work, std::span<const member_memory> members,
                                             std::span<const range> shards) {
@@ -77,7 +77,7 @@ std::optional<std::string> find_stage_fault(const Work& work, std::span<const me
         bool writes;
         stage_part what;
     };
-    // True if all that `first` does up to `round` is done before `then` begins its round `before`.
+    // Returns true if `first` has always completed `round` before `then` begins its round `before`.
     const auto waits = [&](int first, int round, int then, int before) {
         for (int r = round + 1; r <= before; ++r)
             if (work.awaits(r, then, first)) return true;

@@ -16,8 +16,8 @@ stages::stages(const network& net) : net_(net), number_(net.size()) {
     for (const stage_instance& s : instances_) check_terms(s);
 }
 
-// A rank knows a stage of its peers by the number alone. Numbers ascend, so that a peer whose number is at least that
-// has come as far.
+// Finds the instances of all stages. A rank identifies its peers' stages by number alone. Numbers ascend, so a peer
+// whose number is at least this one has reached the stage.
 void stages::meet() {
     std::map<std::pair<int, std::vector<int>>, std::size_t> known;
     std::vector<int> last(net_.schedules().size(), -1);
@@ -52,7 +52,7 @@ void stages::check_terms(const stage_instance& s) const {
         const instr& i = net_.instruction(id);
         if (!(group_of(id) == g.seen_from(static_cast<int>(position))))
             net_.refuse(id, fmt::format("its group is another one than on rank {}", net_.rank(*first)));
-        const bool shared = terms.what == action::stage_allreduce;  // all add up
+        const bool shared = terms.what == action::stage_allreduce;  // all members add
         if (i.what != terms.what || i.by != terms.by ||
             (shared && (i.completes != terms.completes || (i.sources > 0) != (terms.sources > 0))))
             net_.refuse(id, fmt::format("rank {} runs it on other terms", net_.rank(*first)));
@@ -60,7 +60,7 @@ void stages::check_terms(const stage_instance& s) const {
     }
 }
 
-// A rank gives from where its vector is at home, or from the caller's send if the home is recv.
+// Checks that a rank's input is in the vector's home (or in send if the home is recv), where peers can access it.
 void stages::check_reach(std::size_t id) const {
     const schedule& s = net_.home(id);
     const instr& i = net_.instruction(id);
@@ -133,7 +133,7 @@ operand stages::operand_of(const stage_instance& s, const stage_part& p, bool ow
     return {p.memory == stage_memory::result ? i.dst.where : i.src.where, p.part};
 }
 
-// Members read of one another what they give, and write what they get.
+// Checks that all memory that members use lies inside the operands of its owner.
 void stages::check_operands(const stage_instance& s) const {
     const auto expect = [&](std::size_t user, std::size_t owner, range declared, range part, std::string_view what) {
         if (!declared.contains(part))

@@ -17,10 +17,10 @@ namespace terrace::detail::pmpi {
 
 namespace {
 
-// States of communicators, in the order of first calls. end() destroys Terrace's communicators in this order.
 struct registry {
     std::mutex lock;
-    std::vector<std::unique_ptr<attached>> all;
+    std::vector<std::unique_ptr<attached>> all;  // in the order of first calls
+    std::vector<attached*> made;                 // with a communicator of Terrace, in the order of creation
     int key = MPI_KEYVAL_INVALID;
     bool over = false;
 };
@@ -52,6 +52,7 @@ int detach(MPI_Comm, int, void* value, void*) {
     or_warn("the report leaves out a communicator", [&] { close_rows(*gone); });
     gone->by.reset();
     const std::lock_guard held(r.lock);
+    std::erase(r.made, gone);
     std::erase_if(r.all, [&](const auto& a) { return a.get() == gone; });
     return MPI_SUCCESS;
 }
@@ -62,7 +63,7 @@ int end(MPI_Comm, int, void*, void*) {
     const own_calls inside;
     for (const auto& a : r.all) complete_started(*a);
     or_warn("there is no report", [] { write_report(rows_of::all_ranks); });
-    for (const auto& a : r.all) a->by.reset();
+    for (attached* const a : r.made) a->by.reset();
     r.over = true;
     forget_lookups();
     return MPI_SUCCESS;
@@ -159,8 +160,12 @@ bool make_communicator(attached& on) {
         const options& o = current_settings().of_communicators;
         if (on.rank == 0 && o.log)
             o.log(log_level::warn, "the drop-in passes all calls of a communicator to MPI: " + on.trouble);
+        return false;
     }
-    return all[0] != 0;
+    registry& r = known();
+    const std::lock_guard held(r.lock);
+    r.made.push_back(&on);
+    return true;
 }
 
 void each_attached(const std::function<void(const attached&)>& visit) {

@@ -21,8 +21,8 @@
 namespace terrace::detail {
 
 struct loopback_world::state {
-    // A message that its receiver has not matched yet. The receiver copies straight from the sender's memory, and then
-    // tells it so.
+    // A message that its receiver has not matched yet. The receiver copies directly from the sender's memory, and then
+    // sets `taken`.
     struct offer {
         int tag = 0;
         const void* from = nullptr;
@@ -30,7 +30,7 @@ struct loopback_world::state {
         std::atomic<bool>* taken = nullptr;
     };
 
-    // What waits for a receiver, oldest first.
+    // Messages that wait for a receiver, oldest first.
     template <class Queue>
     struct box {
         template <class Change>
@@ -42,7 +42,7 @@ struct loopback_world::state {
 
         std::mutex guard;
         Queue waiting;
-        std::atomic<std::size_t> count{0};  // of `waiting`: lets the receiver look without taking the lock
+        std::atomic<std::size_t> count{0};  // size of `waiting`, which the receiver reads without the lock
     };
     using channel = box<std::vector<offer>>;               // from one rank to another
     using control_box = box<std::deque<control_message>>;  // to one rank
@@ -69,7 +69,7 @@ struct loopback_world::state {
     bool device_memory = false;
     std::atomic<bool> failed{false};
 
-    std::mutex guard;  // of all below
+    std::mutex guard;  // guards all members below
     std::condition_variable changed;
     std::string reason;
     std::map<std::string, values, std::less<>> keys;
@@ -80,14 +80,14 @@ namespace {
 
 using part = std::shared_ptr<std::byte>;
 
-// Mapped, since pages that nobody touches then cost nothing. Null where there is no memory.
+// Maps memory, since pages that are never touched then cost nothing. Returns null if there is no memory.
 part map_part(std::size_t bytes) {
     void* pages = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (pages == MAP_FAILED) return nullptr;
     return {static_cast<std::byte*>(pages), [bytes](std::byte* p) { munmap(p, bytes); }};
 }
 
-// Memory of this process, for ranks that are its threads. A part lives as long as any rank that knows of it.
+// Memory of this process, for ranks that are its threads. A part lives as long as any region that contains it.
 class thread_regions final : public region_source {
 public:
     using region_source::share;
@@ -104,7 +104,7 @@ public:
             keep->push_back(*all[at(r)]);
             region.parts.push_back(keep->back().get());
         }
-        ranks.gather_all(&at_own, all.data(), sizeof at_own);  // all have looked at `own` now
+        ranks.gather_all(&at_own, all.data(), sizeof at_own);  // no rank reads `own` after this
         if (!everywhere) return std::nullopt;
         return region;
     }
@@ -204,8 +204,8 @@ private:
         std::size_t bytes;
     };
 
-    // Matches what a peer offers, oldest first, with what is expected of it, oldest first. Copies under the channel's
-    // lock: a sender that gives up can then withdraw its offers.
+    // Matches messages that a peer offers with posted receives, both oldest first. Copies under the channel's lock, so
+    // a sender that gives up can withdraw its offers.
     void take_from(int peer) noexcept {
         state::channel& c = wires_->between(peer, rank_);
         if (c.count.load(std::memory_order_acquire) == 0) return;
@@ -248,14 +248,14 @@ private:
     const std::shared_ptr<state> world_;
     const std::shared_ptr<state::wiring> wires_;
     const int rank_;
-    std::vector<std::atomic<bool>> taken_;  // by slot: the receiver has copied what it sends
+    std::vector<std::atomic<bool>> taken_;  // by slot: the receiver has copied the message
     std::vector<int> sending_;
     std::vector<receive> expected_;
     std::vector<int> done_;
     bool too_long_ = false;
 };
 
-// Messages are cut as they are on the wire. Ranks are threads, and cores are few: nobody spins.
+// Messages are cut as on a wire. Ranks are threads, and cores are few, so no rank spins.
 network_traits traits_of(const state& world) {
     return {.name = "loopback",
             .segment = wire_segment,
@@ -274,7 +274,7 @@ public:
         std::erase_if(world_->wirings, [](const auto& w) { return w.second.expired(); });
         std::weak_ptr<state::wiring>& known = world_->wirings[ranks.name()];
         std::shared_ptr<state::wiring> wires = known.lock();
-        if (!wires) known = wires = std::make_shared<state::wiring>(ranks.size());  // whoever comes first makes it
+        if (!wires) known = wires = std::make_shared<state::wiring>(ranks.size());  // made by the first rank
         return std::make_unique<loopback_messages>(traits(), world_, std::move(wires), ranks.rank(), slots);
     }
 

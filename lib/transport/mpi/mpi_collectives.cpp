@@ -11,7 +11,7 @@ namespace terrace::detail {
 
 namespace {
 
-// The key under which datatypes keep their element.
+// Returns the key of the datatype attribute that refers to the element.
 int element_key() {
     static const int key = [] {
         int made = MPI_KEYVAL_INVALID;
@@ -24,7 +24,7 @@ int element_key() {
 
 }  // namespace
 
-// The groups stand in one order everywhere, so that the first one that is not made yet has all its members waiting.
+// All ranks have the groups in the same order, so all members of the first group without communicators wait for it.
 mpi_collectives::mpi_collectives(const numbered_comm& all, int rank, std::span<const std::vector<int>> groups,
                                  int lane_slots)
     : rank_(rank) {
@@ -62,7 +62,7 @@ bool mpi_collectives::abandon() noexcept {
             for (owned_comm& c : g.comms) c.abandon();
     abandoned_ = true;
     const bool ended = requests_.empty();
-    if (!ended) static_cast<void>(used_.release());  // MPI goes on using it
+    if (!ended) static_cast<void>(used_.release());  // MPI still uses it
     requests_.clear();
     lane_of_.clear();
     return ended;

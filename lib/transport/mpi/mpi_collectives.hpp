@@ -13,9 +13,9 @@
 
 namespace terrace::detail {
 
-/// Runs stages as MPI's own nonblocking collectives. Each group has a communicator for each lane slot: what runs on one
-/// communicator must be started in one order by all, and lanes wait for nobody. Elements are of datatypes of Terrace's
-/// own, which name the kernel that one operation of Terrace's own then runs.
+/// Runs stages as MPI's own nonblocking collectives. Each group has a communicator for each lane slot. All ranks must
+/// start the collectives of one communicator in the same order, but lanes wait for no other lane. Elements have
+/// Terrace's own datatypes, each with its kernel as an attribute, which Terrace's own MPI operation runs.
 class mpi_collectives final : public stage_runner {
 public:
     /// Collective over the ranks. @param groups the same on all ranks, in the same order: lists of ranks
@@ -26,12 +26,12 @@ public:
     void start(int slot, const stage_call& call) noexcept override;
     void poll(std::vector<int>& done) noexcept override;
     std::vector<int> missing(int slot) const override;
-    /// A collective can be neither cancelled nor forgotten: what is in flight is never freed.
+    /// Keeps all resources of collectives in flight for good, since MPI cannot cancel these.
     bool abandon() noexcept override;
 
 private:
     struct group_comms {
-        std::vector<int> members;      // ranks of all
+        std::vector<int> members;      // ranks of the team
         std::deque<owned_comm> comms;  // by lane slot
     };
     struct element {
@@ -44,9 +44,9 @@ private:
         int slot = -1;
         stage_call call;
         std::vector<int> counts, begins;
-        std::vector<std::byte> shard;  // a reduced one, until it may be written to its place
+        std::vector<std::byte> shard;  // result of a reduce-scatter, until it may be written to its place
     };
-    // Everything that MPI uses while a collective is in flight.
+    // All objects that MPI uses while a collective is in flight.
     struct resources {
         std::deque<group_comms> groups;
         std::deque<element> elements;
@@ -55,8 +55,8 @@ private:
     };
     struct started {
         MPI_Request request = MPI_REQUEST_NULL;
-        const char* call = "";   // of MPI
-        int code = MPI_SUCCESS;  // that it returned
+        const char* call = "";   // MPI function
+        int code = MPI_SUCCESS;  // its result
     };
 
     started begin(const stage_call& call);
@@ -69,9 +69,9 @@ private:
 
     int rank_;
     std::unique_ptr<resources> used_ = std::make_unique<resources>();
-    std::vector<MPI_Request> requests_;  // active ones, packed
-    std::vector<int> lane_of_;           // beside them
-    std::vector<int> indices_;           // what MPI says of them
+    std::vector<MPI_Request> requests_;  // active ones, without gaps
+    std::vector<int> lane_of_;           // lane slot of each request
+    std::vector<int> indices_;           // indices of completed requests
     bool abandoned_ = false;
 };
 

@@ -31,14 +31,14 @@ mpi_messages::~mpi_messages() {
     static_cast<void>(coming_.release());
 }
 
-// Cancelling is local, and a cancelled receive writes no more; one that is half through may. Messages that still arrive
-// must not meet a later communicator, so that this one is never freed.
+// MPI_Cancel is local. A cancelled receive writes no more data, but a receive in progress may. Messages that arrive
+// later must not match receives of a later communicator, so this one is never freed.
 bool mpi_messages::abandon() noexcept {
     comm_.comm->abandon();
-    world_->abandon();  // to free it is collective
+    world_->abandon();  // freeing it is collective
     bool all_done = true;
     for (std::size_t i = 0; i < requests_.size() && !mpi_is_over(); ++i) {
-        if (requests_[i] == MPI_REQUEST_NULL) continue;  // this one has failed
+        if (requests_[i] == MPI_REQUEST_NULL) continue;  // this request has failed
         int done = 0;
         if (!posted_[i].sends) MPI_Cancel(&requests_[i]);
         MPI_Test(&requests_[i], &done, MPI_STATUS_IGNORE);
@@ -50,8 +50,8 @@ bool mpi_messages::abandon() noexcept {
     return all_done;
 }
 
-// Open MPI's btl/tcp damages its list of events by a second message to a dead rank whose connection it has not found
-// closed. MPI_Iprobe for a message that has not come makes it look at all connections.
+// Open MPI's btl/tcp damages its list of events if it sends a second message to a dead rank before it detects that the
+// connection is closed. MPI_Iprobe for a message that has not arrived makes it check all connections.
 void mpi_messages::send(int slot, int peer, int tag, const void* from, std::size_t bytes) noexcept {
     int flag = 0;
     if (outlives_deaths_) MPI_Iprobe(comm_.number(peer), control_tag_, comm_.comm->get(), &flag, MPI_STATUS_IGNORE);
@@ -90,7 +90,7 @@ std::span<const int> mpi_messages::poll() noexcept {
     return done_;
 }
 
-// Messages with a rank that has died are never complete. Returns the code of any other failure.
+// Drops messages with ranks that have died, since these never complete. Returns the code of any other failure.
 int mpi_messages::drop_those_of_deaths(int count) noexcept {
     for (int i = 0; i < count; ++i) {
         const int code = statuses_[static_cast<std::size_t>(i)].MPI_ERROR;
@@ -111,7 +111,7 @@ void mpi_messages::send_control(int peer, const control_message& m) noexcept {
     });
 }
 
-// From a rank that has died after it sent its message Open MPI 5 refuses MPI_Recv, and not MPI_Irecv.
+// Open MPI 5 refuses MPI_Recv, but not MPI_Irecv, of a message whose sender has died after sending it.
 std::optional<control_message> mpi_messages::take_control() noexcept {
     forget_sent_control();
     int there = 0, done = 0;
@@ -133,7 +133,7 @@ std::optional<control_message> mpi_messages::take_control() noexcept {
     return control_message{comm_.rank(coming_->from), coming_->words};
 }
 
-// Control messages are far below every eager limit: they leave at once, as a rule.
+// Drops control messages that have been sent. They are below every eager limit, so they usually leave at once.
 void mpi_messages::forget_sent_control() noexcept {
     for (int sent = 1; !control_.empty(); control_.pop_front()) {
         const int code = MPI_Test(&control_.front().request, &sent, MPI_STATUS_IGNORE);
@@ -141,7 +141,7 @@ void mpi_messages::forget_sent_control() noexcept {
     }
 }
 
-// Others look for ranks that have died, and say who.
+// Latches no failure for dead ranks: failure_watch detects these.
 void mpi_messages::latch(const char* call, int code) noexcept {
     if (ulfm::is_of_a_death(code)) return ulfm::acknowledge_deaths(comm_.comm->get());
     if (!fault()) or_fail([&] { fail({"mpi", call, code, error_text(code)}); });

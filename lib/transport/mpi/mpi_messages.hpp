@@ -18,8 +18,8 @@ namespace terrace::detail {
 /// Messages over an MPI communicator of their own.
 class mpi_messages final : public messages {
 public:
-    /// @param comm one that nobody else uses, which this frees, as it does the last of `world`, unless abandoned
-    /// @param outlives_deaths whether ranks may go on where others have died
+    /// @param comm used only here. The destructor frees it, and `world` with its last owner, unless abandoned
+    /// @param outlives_deaths true if ranks may continue after others have died
     mpi_messages(const network_traits& traits, std::shared_ptr<owned_comm> world, numbered_comm comm, int slots,
                  bool outlives_deaths = false);
     ~mpi_messages() override;
@@ -30,7 +30,7 @@ public:
     void send_control(int peer, const control_message& m) noexcept override;
     std::optional<control_message> take_control() noexcept override;
     bool abandon() noexcept override;
-    // MPI moves on when it is called.
+    // MPI progresses only when it is called.
     void look() noexcept override {
         int flag = 0;
         if (requests_.empty()) MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_.comm->get(), &flag, MPI_STATUS_IGNORE);
@@ -48,7 +48,7 @@ private:
     struct control {
         std::array<std::uint64_t, 5> words{};
         MPI_Request request = MPI_REQUEST_NULL;
-        int from = 0;  // of one that is coming
+        int from = 0;  // source of a message that is being received
     };
 
     template <class Start>
@@ -59,14 +59,14 @@ private:
 
     const std::shared_ptr<owned_comm> world_;
     const numbered_comm comm_;
-    const int control_tag_;  // the highest there is; messages stay below
+    const int control_tag_;  // the highest tag; other messages use lower ones
     const bool outlives_deaths_;
-    std::vector<MPI_Request> requests_;  // active ones, packed
-    std::vector<posted> posted_;         // beside them
-    std::vector<int> indices_;           // what MPI says of them
-    std::vector<MPI_Status> statuses_;   // the same; empty where nothing is to be learnt of them
-    std::vector<int> done_;              // slots
-    std::deque<control> control_;        // on their way
+    std::vector<MPI_Request> requests_;  // active ones, without gaps
+    std::vector<posted> posted_;         // message of each request
+    std::vector<int> indices_;           // indices of completed requests
+    std::vector<MPI_Status> statuses_;   // their statuses; empty if these are not used
+    std::vector<int> done_;              // completed slots
+    std::deque<control> control_;        // control messages being sent
     std::unique_ptr<control> coming_ = std::make_unique<control>();
 };
 

@@ -14,12 +14,12 @@ struct mpi_ranks {
     int rank = 0, size = 0;
 };
 
-/// The table of a module for one MPI, which it shows as `terrace_mpi_module`.
+/// The table of a module for one MPI, exported as `terrace_mpi_module`.
 struct mpi_module {
     module_head head;
-    /// Returns the ranks of a communicator and a network of theirs, over a copy of it. Collective.
-    /// @param comm of an MPI_Comm   @param reserve how often ranks that are left after failures shall connect without
-    /// making a communicator, which has no timeout; the least that any rank says counts   @throws transport_error
+    /// Returns the ranks of a communicator and their network, over a copy of it. Collective.
+    /// @param comm pointer to an MPI_Comm   @param reserve communicators to make in advance, for connections after
+    /// failures, since making one then has no timeout. The lowest value of all ranks counts   @throws transport_error
     mpi_ranks (*join)(const void* comm, int reserve);
     void (*function)();  ///< MPI_Comm_rank of the MPI that the module is linked to
 };

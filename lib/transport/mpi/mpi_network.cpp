@@ -1,4 +1,4 @@
-// The module: the transport over the MPI that this is compiled with.
+// The module for MPI: the transport over the MPI that this file is compiled with.
 
 #include "transport/mpi/mpi_module.hpp"
 
@@ -54,27 +54,27 @@ void wait(const wait_hook& look, const Done& done) {
     }
 }
 
-// Ranks of a communicator that exchange values by messages. Each carries its key, since threads of a rank find one
-// another's.
+// Ranks of a communicator that exchange values by messages. Each message carries its key, since a thread may receive
+// messages for other threads of its rank.
 class mpi_bootstrap final : public bootstrap {
 public:
-    // @param world_ranks those of `bootstrap`
+    // @param world_ranks as in `bootstrap`
     mpi_bootstrap(std::shared_ptr<owned_comm> world, std::vector<int> world_ranks)
         : bootstrap(this_node(), std::move(world_ranks)), world_(std::move(world)), rank_(world_->rank()) {}
 
-    // MPI may still write what a wait that was given up has left.
+    // Receives of an abandoned wait are never freed, since MPI may still write their data.
     ~mpi_bootstrap() override {
         if (!receives_.empty()) new std::list<receive>(std::move(receives_));
     }
 
-    // An allgather in ceil(lg n) rounds (Bruck): in each a rank passes on all values that it has, or as many as are
-    // missing.
+    // An allgather in ceil(lg n) rounds (Bruck). In each round a rank sends all values that it has, or as many as the
+    // receiver lacks.
     std::vector<std::string> exchange(std::span<const int> ranks, std::string_view key, std::string_view value,
                                       const wait_hook& look) override {
         const int n = static_cast<int>(ranks.size());
         const int me = static_cast<int>(std::find(ranks.begin(), ranks.end(), rank_) - ranks.begin());
         const auto peer = [&](int distance) { return ranks[at(wrap(me + distance, n))]; };
-        packed all;  // of this rank and those behind it
+        packed all;  // values of this rank and the ranks after it, cyclically
         all.add(value);
         for (int have = 1; have < n; have *= 2)
             all.add_all(swap(key, peer(-have), all.first(std::min(have, n - have)), peer(have), look));
@@ -90,7 +90,7 @@ private:
         MPI_Request request;
     };
 
-    // Sends to one rank and returns what comes from another.
+    // Sends a value to one rank, and returns the value from another rank.
     std::string swap(std::string_view key, int to, std::string_view bytes, int from, const wait_hook& look) {
         auto own = std::make_unique<std::string>(packed{key, bytes}.bytes());
         MPI_Request sent = MPI_REQUEST_NULL;
@@ -107,7 +107,7 @@ private:
         }
     }
 
-    // Returns what has come from a rank under this key, and keeps what has come for other threads.
+    // Returns the value from a rank under this key, if it has arrived. Keeps values for other threads.
     std::optional<std::string> take(std::string_view key, int from) {
         const std::lock_guard lock(guard_);
         int there = 0;
@@ -134,12 +134,12 @@ private:
 
     const std::shared_ptr<owned_comm> world_;
     const int rank_;
-    std::mutex guard_;  // of all below
+    std::mutex guard_;  // guards all members below
     std::list<receive> receives_;
     std::map<std::string, std::map<int, std::string>, std::less<>> arrived_;  // by key and sender
 };
 
-// Asks MPI itself, now. An MPI that cannot be asked does not accept it.
+// Queries MPI at run time. An MPI without such a query does not accept device memory.
 bool accepts_device_memory() noexcept {
 #if defined(MPIX_CUDA_AWARE_SUPPORT)
     return MPIX_Query_cuda_support() == 1;
@@ -162,7 +162,7 @@ int highest_tag() {
     int* bound = nullptr;
     int found = 0;
     check(MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &bound, &found), "MPI_Comm_get_attr");
-    return found ? *bound : 32767;  // the standard's least
+    return found ? *bound : 32767;  // minimum by the MPI standard
 }
 
 std::string one_thread() {
@@ -186,20 +186,20 @@ numbered_comm shrunk(const owned_comm& comm, int size) {
 network_traits mpi_traits() {
     return {.name = "mpi",
             .segment = wire_segment,
-            .highest_tag = highest_tag() - 1,  // that one is for control messages
+            .highest_tag = highest_tag() - 1,  // the highest tag is for control messages
             .device_memory = accepts_device_memory(),
             .takes_shorter = true,
             .no_survivors = no_survivors,
             .one_thread = one_thread()};
 }
 
-// The ranks of an MPI communicator, of which it has a copy of its own.
+// The ranks of an MPI communicator, connected over a copy of it.
 class mpi_network final : public network {
 public:
     mpi_network(std::shared_ptr<owned_comm> world, std::vector<std::shared_ptr<owned_comm>> reserve)
         : network(mpi_traits()), world_(std::move(world)), reserve_(std::move(reserve)) {}
 
-    // To free one is collective.
+    // Abandons the reserve with `world`, since freeing a communicator is collective.
     ~mpi_network() override {
         if (!world_->is_abandoned()) return;
         for (const auto& comm : reserve_) comm->abandon();
@@ -232,7 +232,7 @@ private:
         std::vector<int> members;
     };
 
-    // The nearest team that it is a part of, which its name begins with.
+    // Returns the nearest team that contains this team. Its name is a prefix of this team's name.
     connected_team origin_of(const team& ranks) const {
         const std::lock_guard lock(guard_);
         for (std::string name = ranks.name(); !name.empty();) {
@@ -248,7 +248,7 @@ private:
         return std::erase_if(origin, [&](int rank) { return lost.contains(rank); }) > 0 && origin == ranks.members();
     }
 
-    // The next one that none of the ranks has used. None is used twice: messages of a former team may be on their way.
+    // Returns the next communicator that no rank has used. Each is used once: old messages may still be in flight.
     numbered_comm from_reserve(team& ranks) {
         std::unique_lock lock(guard_);
         int next = next_reserve_;
@@ -263,8 +263,8 @@ private:
         return {reserve_[at(next)], ranks.members()};
     }
 
-    // Makes a communicator of the team's ranks. Collective over these. Once a rank of a communicator has died, MPI
-    // makes no part of it. An MPI with ULFM makes one of all that are left, in the same order.
+    // Makes a communicator of the team's ranks. Collective over these. After a rank of a communicator has died, MPI
+    // makes none of some of its ranks. MPI with ULFM makes one of all remaining ranks, in the same order.
     numbered_comm connected(team& ranks) {
         const connected_team origin = origin_of(ranks);
         const std::shared_ptr<owned_comm> from = origin.comm.lock();
@@ -280,7 +280,7 @@ private:
     }
 
     const std::shared_ptr<owned_comm> world_;
-    mutable std::mutex guard_;  // of all below
+    mutable std::mutex guard_;  // guards all members below
     std::map<std::string, connected_team> teams_;
     std::set<int> failed_, dead_;
     std::vector<std::shared_ptr<owned_comm>> reserve_;
@@ -289,11 +289,11 @@ private:
 
 std::shared_ptr<owned_comm> copy_of(MPI_Comm world) {
     MPI_Comm copy = MPI_COMM_NULL;
-    check(MPI_Comm_split(world, 0, 0, &copy), "MPI_Comm_split");  // equal keys: in the order of ranks
+    check(MPI_Comm_split(world, 0, 0, &copy), "MPI_Comm_split");  // equal keys keep the order of ranks
     return std::make_shared<owned_comm>(copy);
 }
 
-// Empty where some are in no MPI_COMM_WORLD of this process, since they were spawned.
+// Returns ranks of MPI_COMM_WORLD. Empty if some ranks are not in it, since they were spawned.
 std::vector<int> ranks_in_world(MPI_Comm comm, int size) {
     std::vector<int> ranks = numbers_below(size), in_world(at(size));
     MPI_Group own = MPI_GROUP_NULL, world = MPI_GROUP_NULL;

@@ -31,18 +31,18 @@ namespace {
 
 constexpr std::chrono::milliseconds patience(1000), pause(1);
 
-// MPI_Finalize frees the attributes of MPI_COMM_SELF first.
+// Runs in MPI_Finalize, which frees the attributes of MPI_COMM_SELF first.
 int wait_for_slower(MPI_Comm, int, void*, void*) {
     const auto end = std::chrono::steady_clock::now() + patience;
     for (int flag = 0; std::chrono::steady_clock::now() < end; std::this_thread::sleep_for(pause))
-        MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);  // moves messages along
+        MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);  // progresses messages
     return MPI_SUCCESS;
 }
 
 }  // namespace
 
-// Writes the variable behind the parameter async_mpi_finalize, which MPI_Finalize reads. There is no public way: MPI_T
-// has it as a variable that can never be set. Open MPI 4.1.4 and 5.0.11 have it; without it nothing is done.
+// Writes the variable of the parameter async_mpi_finalize, which MPI_Finalize reads. There is no public way, since
+// MPI_T never allows it to be set. Open MPI 4.1.4 and 5.0.11 have the variable; without it nothing is done.
 void finalize_without_others() noexcept {
     static std::once_flag once;
     std::call_once(once, [] {

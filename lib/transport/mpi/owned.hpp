@@ -13,15 +13,15 @@
 
 namespace terrace::detail {
 
-/// Returns MPI's words for an error code.
+/// Returns MPI's text for an error code.
 std::string error_text(int code);
 
-/// For set-up. @throws transport_error
+/// Checks the result of an MPI function during set-up. @throws transport_error
 void check(int code, const char* call);
 
 bool mpi_is_over() noexcept;
 
-/// A communicator that reports errors, freed at the end unless it is abandoned.
+/// A communicator that returns errors. The destructor frees it, unless it is abandoned.
 class owned_comm {
 public:
     explicit owned_comm(MPI_Comm comm) : comm_(comm) {
@@ -33,7 +33,7 @@ public:
         if (comm_ != MPI_COMM_NULL && !abandoned_ && !mpi_is_over()) MPI_Comm_free(&comm_);
     }
     MPI_Comm get() const noexcept { return comm_; }
-    /// Never frees it, so that MPI gives its context to no other.
+    /// Never frees the communicator, so MPI gives its context to no other.
     void abandon() noexcept { abandoned_ = true; }
     bool is_abandoned() const noexcept { return abandoned_; }
     int rank() const {
@@ -55,7 +55,7 @@ private:
 /// Makes a communicator of some ranks of `world`, all of them in `comm`. Collective over these. @throws transport_error
 MPI_Comm part_of(const owned_comm& comm, const owned_comm& world, const std::vector<int>& members);
 
-/// A communicator and the ranks of it that are used, by a numbering of their own; none: all, by their ranks.
+/// A communicator with a new numbering of its ranks, or of some. If `ranks` is empty, all keep their numbers.
 struct numbered_comm {
     std::shared_ptr<owned_comm> comm;
     std::vector<int> ranks{};
@@ -64,8 +64,8 @@ struct numbered_comm {
     int rank(int number) const { return ranks.empty() ? number : position_of(number, ranks); }
 };
 
-/// Takes complete requests out of a packed list, and what stands beside them, on which it calls f first: the last one
-/// moves into each gap, from the highest gap down.
+/// Removes completed requests from a list without gaps, and the entries of `beside` at the same places, after calling f
+/// on each. The last request moves into each gap, from the highest gap down.
 template <class Beside, class F>
 void take_out(std::span<int> gaps, std::vector<MPI_Request>& requests, std::vector<Beside>& beside, const F& f) {
     std::ranges::sort(gaps, std::ranges::greater());
@@ -78,9 +78,9 @@ void take_out(std::span<int> gaps, std::vector<MPI_Request>& requests, std::vect
     }
 }
 
-/// Lets MPI_Finalize of Open MPI wait for no other rank, as `mpirun --mca async_mpi_finalize 1` does from the start:
-/// one that has died never comes, and the launcher does not always notice. It takes a second then, as slower ranks may
-/// still have to send to this one, and Open MPI may end a rank whose peer is gone. Other MPIs are left as they are.
+/// Makes MPI_Finalize of Open MPI wait for no other rank, like `mpirun --mca async_mpi_finalize 1`. A dead rank never
+/// arrives, and the launcher does not always detect this. MPI_Finalize then lasts a second, since slower ranks may
+/// still send to this rank, and Open MPI may end a rank whose peer is gone. Other MPIs remain unchanged.
 void finalize_without_others() noexcept;
 
 }  // namespace terrace::detail

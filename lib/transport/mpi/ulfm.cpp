@@ -22,7 +22,7 @@ auto* shrink_of_mpi() noexcept {
 
 bool is_there() noexcept { return shrink_of_mpi() != nullptr; }
 
-// MPI_ERR_PROC_FAILED and MPI_ERR_PROC_FAILED_PENDING, which older headers do not have.
+// Recognises MPI_ERR_PROC_FAILED and MPI_ERR_PROC_FAILED_PENDING by name, since older headers lack them.
 bool is_of_a_death(int code) { return code != MPI_SUCCESS && error_text(code).starts_with("MPI_ERR_PROC_FAILED"); }
 
 void acknowledge_deaths(MPI_Comm comm) noexcept {

@@ -2,17 +2,17 @@
 
 #include <mpi.h>
 
-/// What MPI itself does about ranks that have died (user-level failure mitigation): in Open MPI 5, under `mpirun
-/// --with-ft ulfm`. Looked for when it is used, since one library serves several versions of MPI.
+/// MPI's own support after ranks have died (user-level failure mitigation): in Open MPI 5, under `mpirun --with-ft
+/// ulfm`. Its functions are looked up at run time, since one library serves several versions of MPI.
 namespace terrace::detail::ulfm {
 
-/// Whether this MPI has it.
+/// Returns true if this MPI has ULFM.
 bool is_there() noexcept;
 
-/// Whether an error says that a rank of the communicator has died. Who it is, liveness shows.
+/// Returns true if an error shows that a rank of the communicator has died. liveness shows which rank.
 bool is_of_a_death(int code);
 
-/// Lets receives from any rank work again after a death. Local.
+/// Enables receives from any rank again after a death. Local.
 void acknowledge_deaths(MPI_Comm comm) noexcept;
 
 /// Makes a communicator of all ranks that have not died, in their order. Collective over these.

@@ -15,11 +15,11 @@ namespace terrace::detail {
 
 namespace {
 
-constexpr int pieces_in_flight = 8;                         // of each queue and direction
-constexpr std::size_t direct_piece = std::size_t{4} << 20;  // [bytes]; an adapter takes long ones from a device
-constexpr std::chrono::seconds grace{1};                    // for peers to take what is on its way when all is given up
+constexpr int pieces_in_flight = 8;                         // for each queue and direction
+constexpr std::size_t direct_piece = std::size_t{4} << 20;  // [bytes]; network adapters read long pieces from a device
+constexpr std::chrono::seconds grace{1};                    // time for peers to receive messages in flight at give_up()
 
-// Compares as the device does, across the wrap of the numbers.
+// Compares as the device does, so numbers may wrap around.
 bool reached(std::uint32_t& counter, std::uint32_t number) noexcept {
     const std::uint32_t now = std::atomic_ref(counter).load(std::memory_order_acquire);
     return static_cast<std::int32_t>(now - number) >= 0;
@@ -57,7 +57,7 @@ bool mpi_bridge::stop() noexcept {
     return still_used_;
 }
 
-// ---- batches come in ------------------------------------------------------------------------------------------------
+// ---- adding batches -------------------------------------------------------------------------------------------------
 
 void mpi_bridge::open(int queue, std::string_view stage) {
     {
@@ -88,9 +88,9 @@ std::uint32_t mpi_bridge::close() {
     return number;
 }
 
-// ---- and go out -----------------------------------------------------------------------------------------------------
+// ---- sending batches ------------------------------------------------------------------------------------------------
 
-// Takes over new batches and gives delivered ones back. Returns false at the end.
+// Waits for work, takes over new batches and returns delivered ones for reuse. Returns false at the end.
 bool mpi_bridge::take_over(const std::stop_token& stop) {
     std::unique_lock lock(guard_);
     there_.wait(lock, stop, [this] { return !over_ && (under_way_ > 0 || !fresh_.empty() || given_up_); });
@@ -156,7 +156,7 @@ void mpi_bridge::start(batch& p, direction& d, std::vector<int>& slots) {
     }
 }
 
-// Moves messages in flight along.
+// Progresses messages in flight. Returns true if any piece is complete.
 bool mpi_bridge::move_along() {
     const std::span<const int> through = net_->poll();
     in_flight_ -= through.size();
@@ -185,7 +185,7 @@ void mpi_bridge::give_up() noexcept {
     there_.notify_one();
 }
 
-// Streams that go on overwrite what is being sent: peers that are waiting get it first, unchanged.
+// Streams that continue overwrite data that is being sent, so peers that wait receive this data first.
 bool mpi_bridge::wind_up() {
     const bool moved = !net_->fault() && move_along();
     const bool sending = std::ranges::any_of(queues_, [](const auto& l) { return l.out.size() < pieces_in_flight; });
@@ -200,7 +200,7 @@ void mpi_bridge::let_go() noexcept {
         std::atomic_ref(queues_[q].at->delivered).store(numbers_[q], std::memory_order_release);
 }
 
-// As awaited(), with the lock held.
+// Does the same as awaited(), with the lock held.
 std::string mpi_bridge::what_waits() const {
     for (const queue_state& l : queues_) {
         if (l.batches.empty() || !l.batches.front().begun) continue;
@@ -242,7 +242,7 @@ bridged_messages::~bridged_messages() {
     release_counters();
 }
 
-// Also tries whether streams can use the counters.
+// Allocates the counters, and checks that streams can use them.
 std::optional<transport_fault> bridged_messages::make_counters(int queues) {
     const gpu_runtime& gpu = on_.gpu();
     void* memory = nullptr;
@@ -265,7 +265,7 @@ void bridged_messages::open(int queue, const call_position& /*where*/, std::stri
     if (!on_.fault()) bridge_->open(queue, stage);
 }
 
-// Takes a place in the host's memory, on a cache line.
+// Returns the next free place in host memory, aligned to a cache line.
 std::byte* bridged_messages::host_place(std::size_t bytes) noexcept {
     constexpr std::size_t line = 64;
     return std::exchange(host_, host_ + round_up(bytes, line));
@@ -287,7 +287,7 @@ void bridged_messages::recv(int peer, void* to, std::size_t bytes) noexcept {
     bridge_->recv(peer, arriving_.back().host, bytes);
 }
 
-// All that the stream will do is in it at once, so that nothing that comes later is needed for it to go on.
+// Enqueues all operations of the stream at once, so the stream needs no later operation to continue.
 void bridged_messages::close() noexcept {
     if (on_.fault()) return;
     const std::uint32_t number = bridge_->close();

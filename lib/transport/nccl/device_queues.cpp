@@ -16,7 +16,7 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-// While its result lives this thread breaks nobody's capture.
+// While the result lives, calls of this thread break no stream capture.
 auto relaxed_capture(const gpu_runtime& gpu) {
     int mode = gpu_runtime::relaxed;
     gpu.capture_mode(&mode);
@@ -59,7 +59,7 @@ std::optional<transport_fault> device_queues::make(int queues) {
     return {};
 }
 
-// Work that has been aborted ends soon, unless the device itself hangs.
+// Aborted work ends soon, unless the device itself hangs.
 void device_queues::drain() noexcept {
     constexpr auto soon = std::chrono::seconds(2);
     const auto began = clock::now();

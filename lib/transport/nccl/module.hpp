@@ -7,18 +7,18 @@
 
 namespace terrace::detail {
 
-/// The runtime that the module of that name gives, or why there is none and what to do about it.
+/// The runtime of the module terrace-nccl.so; without it, the reason and what to do.
 struct gpu_module {
     const gpu_runtime* runtime = nullptr;
-    std::string path;     ///< that was loaded, or tried last
-    std::string trouble;  ///< empty where there is a runtime
+    std::string path;     ///< file that was loaded, or tried last
+    std::string trouble;  ///< empty if there is a runtime
 };
 
-/// Loads terrace-nccl.so, once per process: nothing that does not ask for GPUs needs CUDA or NCCL.
-/// @param at its file; empty: beside the library or the program, and where it is installed
+/// Loads terrace-nccl.so, once per process. Programs that use no GPU need neither CUDA nor NCCL.
+/// @param at its file; empty: looks beside the library or the program, and where Terrace is installed
 gpu_module load_gpu_module(const std::filesystem::path& at);
 
-/// Returns the runtime of that module. @throws transport_error where there is none
+/// Returns the runtime of the module. @throws transport_error if there is none
 const gpu_runtime& need_gpu_runtime(const std::filesystem::path& at);
 
 }  // namespace terrace::detail

@@ -55,7 +55,7 @@ void on_all_ranks(team& ranks, const std::function<std::optional<transport_fault
 nccl_comms::~nccl_comms() {
     constexpr auto soon = std::chrono::seconds(2);
     on_.use();
-    std::reverse(comms_.begin(), comms_.end());  // parts before what they were split from
+    std::reverse(comms_.begin(), comms_.end());  // parts before their origins
     const auto finish = [&gpu = on_.gpu(), limit = captured_ ? std::chrono::duration<double>()
                                                              : timeout_](const std::vector<nccl_comm>& all) {
         for (const nccl_comm comm : all) {
@@ -72,9 +72,9 @@ nccl_comms::~nccl_comms() {
     for (const gpu_event e : events_) on_.gpu().drop_event(e);
 }
 
-// A thread of its own takes communicators down, since NCCL makes it wait: for what runs on the device, and for graphs
-// that use them. The thread may outlive the transport, and keeps the handles: NCCL may write to them until those that
-// had been made are down. Leaves communicators for which there is no thread to the end of the process.
+// A separate thread destroys communicators, since NCCL then waits for their work on the device, and for graphs that use
+// them. The thread may outlive the transport, and keeps the handles: NCCL may write these until all finished
+// communicators are destroyed. If there is no thread, communicators remain until the process ends.
 void nccl_comms::reclaim(action how) noexcept {
     try {
         std::vector<handle> all = std::exchange(comms_, {});
@@ -87,7 +87,7 @@ void nccl_comms::reclaim(action how) noexcept {
                      device = on_.device()]() mutable {
             gpu.use_device(device);
             how(made);
-            // What was being made when its maker gave up has no work on the device.
+            // A communicator that was still being made when make() gave up has no work on the device.
             for (const handle& h : handles)
                 if (*h != nullptr && std::find(made.begin(), made.end(), *h) == made.end()) gpu.abort(*h);
             done.set_value();
@@ -101,7 +101,7 @@ void nccl_comms::reclaim(action how) noexcept {
 void nccl_comms::connect(team& ranks, int count) {
     const gpu_runtime& gpu = on_.gpu();
     rank_ = ranks.rank();
-    // NCCL reads it at the first launch of the process.
+    // NCCL reads this variable at the first launch of the process.
     setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
     nccl_id id{};
     on_all_ranks(ranks, [&] {
@@ -127,7 +127,7 @@ std::optional<transport_fault> nccl_comms::join(const disjoint_groups& groups) {
     communicator made;
     if (auto f = split(made, color, key)) return f;
     if (color >= 0) of_group_[groups[at(color)]] = made;
-    auto known = std::make_shared<std::set<std::vector<int>>>(*groups_);  // who has the old set keeps it
+    auto known = std::make_shared<std::set<std::vector<int>>>(*groups_);  // users of the old set keep it
     known->insert(groups.begin(), groups.end());
     groups_ = std::move(known);
     return {};
@@ -148,7 +148,7 @@ std::optional<transport_fault> nccl_comms::make(communicator& c, const char* cal
     if (*c.comm != nullptr && (code == 0 || code == gpu_runtime::in_progress)) code = settled(*c.comm);
     if (code == timed_out_code) return late_fault(call);
     if (code != 0) return on_.nccl_fault(call, code);
-    if (*c.comm == nullptr) comms_.pop_back();  // this rank is in no part
+    if (*c.comm == nullptr) comms_.pop_back();  // this rank is in no group
     if (const int made = on_.gpu().make_event(&c.last); made != 0)
         return on_.cuda_fault("cudaEventCreateWithFlags", made);
     events_.push_back(c.last);
@@ -162,8 +162,8 @@ transport_fault nccl_comms::late_fault(const char* call) const {
 
 int nccl_comms::settled(nccl_comm comm) const noexcept { return settle(on_.gpu(), comm, timeout_); }
 
-// In one group, which marks all before it waits for any: NCCL waits for a communicator's stream, where work of the next
-// one may be in front. What ends also lets the stream go on to the next one's work, which must not reach a peer.
+// Aborts all in one group, so NCCL marks all before it waits for any. NCCL waits for a communicator's stream, where
+// work of another may come first. Streams also continue with work of the next one, which must not reach a peer.
 void nccl_comms::abort() noexcept {
     reclaim([&gpu = on_.gpu()](const std::vector<nccl_comm>& all) {
         gpu.group_start();

@@ -24,14 +24,14 @@ namespace {
 
 std::size_t count(range part) { return static_cast<std::size_t>(part.count()); }
 
-// The part of the vector that the stage leaves on this rank.
+// Returns the part of the vector that the stage leaves on this rank.
 range result_of(const stage_call& c) {
     if (c.what == action::stage_reduce_scatter) return c.group->own_shard();
     if (c.what == action::stage_reduce && !c.group->is_root()) return {};
     return c.group->whole();
 }
 
-// Puts NCCL's operations into queues: messages, and stages that NCCL runs as collectives of its own.
+// Enqueues NCCL's operations: messages, and stages that NCCL runs as collectives of its own.
 class nccl_operations final : public stream_messages {
 public:
     nccl_operations(device_queues& on, nccl_comms& comms, operation_log& log, const pending_calls& calls)
@@ -61,18 +61,18 @@ public:
 
     void close() noexcept override {
         const bool failed = on_.fault().has_value();
-        const int code = on_.gpu().group_end();  // a group that has been started must be ended, whatever became of it
+        const int code = on_.gpu().group_end();  // a started group must be ended, even after a failure
         on_.release_failures();
         if (failed) return;
         comms_.check("ncclGroupEnd", code);
         leave(*open_, queue_);
     }
 
-    // stream_transport::stage
+    // Implements stream_transport::stage().
     void run_stage(int queue, const call_position& where, const stage_call& c) noexcept {
         nccl_comms::communicator& to = comms_.of_group(c.group->members());
         comms_.claim(to, queue, calls_.current());
-        // NCCL wants what a rank gives in one piece. Where its own shard lies apart, the place for it is free.
+        // NCCL requires the data of a rank in one piece. If its own shard lies elsewhere, the place for it is free.
         const range own = c.group->own_shard();
         const bool apart =
             c.own != c.src && (c.what == action::stage_reduce_scatter || c.what == action::stage_allreduce);
@@ -137,7 +137,7 @@ public:
           calls_(on_, setting_.timeout),
           comms_(on_, setting_.timeout),
           operations_(on_, comms_, log_, calls_) {
-        // First what would send on what aborted stages leave.
+        // The bridge gives up first, since it would send data that aborted stages leave.
         on_.at_failure([this] {
             if (bridged_) bridged_->give_up();
             comms_.abort();
@@ -147,7 +147,7 @@ public:
             watchdog_.emplace(
                 guard_, watchdog::duty{[this] { on_.use(); }, [this] { return calls_.may_run(); }, [this] { look(); }});
         } catch (...) {
-            abandon();  // other ranks may not be there
+            abandon();  // other ranks may be missing
             throw;
         }
     }
@@ -256,7 +256,7 @@ private:
         if (auto f = on_.open()) return f;
         int version = 0;
         if (const int code = on_.gpu().nccl_version(&version); code != 0) return on_.nccl_fault("ncclGetVersion", code);
-        constexpr int least = 22200;  // aborts the communicators of a group together
+        constexpr int least = 22200;  // from here on, NCCL aborts the communicators of a group together
         if (version < least)
             return transport_fault{"nccl", "ncclGetVersion", version, "NCCL 2.22 or newer is required"};
         name_ = fmt::format("nccl {}.{}.{} on device {}", version / 10000, version / 100 % 100, version % 100,
@@ -264,7 +264,7 @@ private:
         return {};
     }
 
-    // NCCL refuses two ranks of one host on one device, and does not say which.
+    // Throws if ranks of one host have the same device, and names them. NCCL refuses this without names.
     void expect_own_devices(team& ranks) {
         const std::string node = fmt::format("node of rank {}", ranks.nodes()[at(rank_)]);
         const std::string own = fmt::format("{} {}", setting_.host.empty() ? node : setting_.host, setting_.device);
@@ -281,7 +281,7 @@ private:
         return setting_.callers_rank.empty() ? static_cast<int>(r) : setting_.callers_rank[r];
     }
 
-    // Looks for failures, for the watchdog; guard_ is held.
+    // Checks for failures, for the watchdog. guard_ must be held.
     void look() noexcept {
         const bool idle = calls_.all_done();
         if (auto f = comms_.find_fault()) return on_.fail(std::move(*f));
@@ -305,15 +305,15 @@ private:
     std::string name_;
     int rank_ = 0;
 
-    mutable std::mutex guard_;  // of all below; held from begin() to end()
+    mutable std::mutex guard_;  // guards all below; held from begin() to end()
     std::unique_lock<std::mutex> held_;
     device_queues on_;
     operation_log log_;
     pending_calls calls_;
     nccl_comms comms_;
     nccl_operations operations_;
-    std::unique_ptr<bridged_messages> bridged_;  // null where nothing goes over MPI
-    std::optional<watchdog> watchdog_;           // last
+    std::unique_ptr<bridged_messages> bridged_;  // null if no stage goes over MPI
+    std::optional<watchdog> watchdog_;           // must be the last member
 };
 
 }  // namespace

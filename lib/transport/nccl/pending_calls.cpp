@@ -40,7 +40,7 @@ std::string operation_log::stuck(const std::function<bool(gpu_event)>& passed, i
         for (const int r : m.ranks)
             if (r != self) ranks.push_back(callers_rank[static_cast<std::size_t>(r)]);
         keep_different(ranks);
-        const bool forgotten = n == oldest && oldest > 0;  // one before it may be what waits
+        const bool forgotten = n == oldest && oldest > 0;  // an earlier one may be the one that waits
         return fmt::format("{}stage {} {}, step {}, chunk {} waits for rank {}", forgotten ? "at or before " : "",
                            m.where.stage, m.where.down ? "down" : "up", m.where.step, m.where.chunk,
                            fmt::join(ranks, " or "));

@@ -16,8 +16,8 @@
 
 namespace terrace::detail {
 
-/// Operations of the network in the queues, for the calls in flight, in the order of issue, with an event behind each:
-/// so that one that waits too long learns for what. It remembers the last so many.
+/// Network operations in the queues, of the calls in flight, in the order of issue. An event behind each shows which
+/// operation a late call waits for. Only the last `most` are kept.
 class operation_log {
 public:
     explicit operation_log(const gpu_runtime& gpu) : gpu_(gpu) {}
@@ -25,20 +25,20 @@ public:
     operation_log& operator=(const operation_log&) = delete;
     ~operation_log();
 
-    /// A call begins. @param alone no other is in flight  @param kept whether it is remembered
+    /// Begins a call. @param alone no other call is in flight   @param kept its operations are recorded
     void begin_call(bool alone, bool kept) noexcept {
         if (alone) next_ = 0;
         kept_ = kept;
     }
-    // Each operation, before it is put in, with the other ranks that take part; and behind it. @returns CUDA's code
+    // begin(), and meets() for each rank that takes part, precede an operation; end() follows. @returns CUDA's code
     void begin(const call_position& where) noexcept;
     void meets(int rank) noexcept {
         if (kept_) marks_[next_ % most].ranks.push_back(rank);
     }
     int end(gpu_stream stream) noexcept;
 
-    /// "stage 1 up, step 0, chunk 2 waits for rank 3 or 5": the first that is not complete; empty if all are.
-    /// @param passed whether an event has been reached  @param self the caller's rank
+    /// Returns the first incomplete operation: "stage 1 up, step 0, chunk 2 waits for rank 3 or 5"; empty if none.
+    /// @param passed returns true if an event has been reached   @param self this rank, which is not named
     std::string stuck(const std::function<bool(gpu_event)>& passed, int self,
                       const std::vector<int>& callers_rank) const;
 
@@ -57,8 +57,8 @@ private:
     bool kept_ = false;
 };
 
-/// The calls that are in a device's queues, with an event at the start and at the end of each. Not thread-safe: its
-/// owner holds a lock.
+/// The calls in a device's queues, with an event at the start and at the end of each. Not thread-safe: its owner holds
+/// a lock.
 class pending_calls {
 public:
     /// @param timeout of each call; 0: none
@@ -69,14 +69,14 @@ public:
 
     /// Begins a call: its queues wait for the work in `stream`. Returns true if no other call is in flight.
     bool begin(gpu_stream stream, int queues) noexcept;
-    /// Ends it: the stream waits for the queues. Returns its number.
+    /// Ends the call: the stream waits for the queues. Returns the number of the call.
     std::uint64_t end() noexcept;
-    /// The call between begin() and end().
+    /// Returns the call between begin() and end().
     const issued_call& current() const noexcept { return current_; }
 
-    /// True if a call may be running: one in flight, or a graph, which runs without a call.
+    /// Returns true if a call may be running: one in flight, or one in a graph, which may run at any time.
     bool may_run() const noexcept { return !calls_.empty() || graphs_; }
-    /// Forgets the calls that are complete. True if none is left.
+    /// Removes the calls that are complete. Returns true if none is left.
     bool all_done() noexcept;
     bool done(std::uint64_t call) noexcept { return all_done() || calls_.front().number > call; }
     /// Returns the oldest call if it has run for longer than the timeout.
@@ -90,7 +90,7 @@ private:
     struct pending_call {
         std::uint64_t number;
         events at;
-        clock::time_point since;  // when it was first seen to run, with none before it
+        clock::time_point since;  // time when it was first seen to run, as the oldest call
     };
 
     device_queues& on_;
@@ -99,8 +99,8 @@ private:
     std::vector<events> spare_;
     bool graphs_ = false;
     issued_call current_;
-    gpu_stream caller_ = nullptr;  // of the current call
-    int used_ = 0;                 // its queues
+    gpu_stream caller_ = nullptr;  // stream of the current call
+    int used_ = 0;                 // number of its queues
 };
 
 }  // namespace terrace::detail

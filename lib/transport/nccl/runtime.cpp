@@ -1,4 +1,4 @@
-// The module: the table filled with CUDA and NCCL themselves.
+// The module for NCCL: the table with the functions of CUDA and NCCL.
 
 #include <cstring>
 
@@ -34,7 +34,7 @@ ncclRedOp_t op_of(reduce_op op) {
     return ops[static_cast<std::size_t>(op)];
 }
 
-// A question that is no error either way.
+// Converts the result of a query. "Not ready" is no error.
 int answer(cudaError_t code, bool* yes) {
     *yes = code == cudaSuccess;
     return code == cudaErrorNotReady ? cudaSuccess : code;
@@ -89,7 +89,7 @@ int end_capture(gpu_stream stream, gpu_graph* ready) {
     return code;
 }
 
-// The driver's, found at run time: the module then needs no libcuda.so.1 to be loaded. Its codes are the runtime's.
+// Finds a driver function at run time, so the module loads without libcuda.so.1. Driver and runtime have equal codes.
 template <class Function>
 int driver_function(const char* name, Function* found) {
     void* at = nullptr;
@@ -115,7 +115,7 @@ int write_value(gpu_stream stream, std::uint32_t* where, std::uint32_t value) {
     return call(stream, reinterpret_cast<CUdeviceptr>(where), value, CU_STREAM_WRITE_VALUE_DEFAULT);
 }
 
-// Flushes what a network adapter wrote to the device before, where the device can be asked to.
+// Also flushes earlier writes of network adapters to the device, if the device supports this.
 int wait_value(gpu_stream stream, std::uint32_t* where, std::uint32_t least) {
     static value_function call = nullptr;
     static const int found = driver_function("cuStreamWaitValue32", &call);

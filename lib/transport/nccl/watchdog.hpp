@@ -9,12 +9,12 @@
 
 namespace terrace::detail {
 
-/// A thread that looks after something at regular intervals while there is work, and sleeps otherwise.
+/// A thread that calls a function at regular intervals while there is work, and sleeps otherwise.
 class watchdog {
 public:
-    /// Functions that it calls, with the lock held.
+    /// Functions that the thread calls, with the lock held.
     struct duty {
-        std::function<void()> start;     ///< once, at first
+        std::function<void()> start;     ///< called once, first
         std::function<bool()> has_work;  ///< true while look() is needed
         std::function<void()> look;
     };
@@ -23,7 +23,7 @@ public:
     watchdog(std::mutex& guard, duty d)
         : guard_(guard), duty_(std::move(d)), thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
-    /// Tells it that there may be work.
+    /// Wakes the thread, since there may be work.
     void wake() noexcept { wake_.notify_one(); }
 
 private:
@@ -41,7 +41,7 @@ private:
     std::mutex& guard_;
     const duty duty_;
     std::condition_variable_any wake_;
-    std::jthread thread_;  // last
+    std::jthread thread_;  // must be the last member
 };
 
 }  // namespace terrace::detail

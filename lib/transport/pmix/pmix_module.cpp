@@ -1,4 +1,4 @@
-// The module: ranks find one another by PMIx, which their launcher serves.
+// The module for PMIx: ranks exchange values by PMIx, which their launcher provides.
 
 #include "transport/pmix/pmix_module.hpp"
 
@@ -56,7 +56,7 @@ struct session {
     }
 };
 
-// A fence that has not ended when nobody waits for it any more.
+// State of a fence, which may end after its wait was given up.
 struct fence_state {
     std::mutex guard;
     std::condition_variable changed;
@@ -74,7 +74,7 @@ public:
     std::vector<std::string> exchange(std::span<const int> ranks, std::string_view key, std::string_view value,
                                       const wait_hook& look) override {
         const std::string name = fmt::format("terrace.{}.{}", generation_, key);
-        std::string text = fmt::format("={}", value);  // not all launchers keep empty ones
+        std::string text = fmt::format("={}", value);  // not all launchers keep empty values
         pmix_value_t own{};
         own.type = PMIX_BYTE_OBJECT;
         own.data.bo = {text.data(), text.size()};
@@ -96,7 +96,7 @@ private:
         return text;
     }
 
-    // Not all launchers have fences of some of the job's ranks, or of all of them by a list: Slurm's has not.
+    // Not all launchers support fences of a part of the ranks, or of all ranks as a list: Slurm's does not.
     void fence(std::span<const int> ranks, const wait_hook& look) const {
         if (ranks.size() == 1) return;
         std::vector<pmix_proc_t> procs;
@@ -137,7 +137,7 @@ private:
     const pmix_proc_t self_;
     const std::size_t size_;  // of the job
     const std::chrono::duration<double> timeout_;
-    unsigned generation_ = 0;  // communicators that this process has created before
+    unsigned generation_ = 0;  // bootstraps that this process has made before
 };
 
 std::optional<session> to_launcher;

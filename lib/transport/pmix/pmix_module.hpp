@@ -14,14 +14,14 @@ struct launched_ranks {
     int rank = 0, size = 0;
 };
 
-/// The table of the module for PMIx, which it shows as `terrace_pmix_module`.
+/// The table of the module for PMIx, exported as `terrace_pmix_module`.
 struct pmix_module {
     module_head head;
     const char* (*library_version)();
-    /// @param timeout longest wait in any function [s]; 0: no limit   @throws transport_error
+    /// Connects to the launcher. @param timeout longest wait in any function [s]; 0: no limit   @throws transport_error
     launched_ranks (*join)(std::chrono::duration<double> timeout);
-    /// Ends the connection to the launcher, and the bootstraps of join(). A launcher may end the job when a process
-    /// dies that is connected: Slurm's does.
+    /// Ends the connection to the launcher, and with it the bootstraps of join(). A launcher may end the job when a
+    /// connected process dies, as Slurm's does.
     void (*leave)() noexcept;
 };
 

@@ -4,10 +4,12 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/index.hpp"
 #include "schedule/compose.hpp"
 #include "schedule/lower.hpp"
+#include "schedule/node_rings.hpp"
 #include "schedule/verify.hpp"
 
 namespace terrace::detail {
@@ -195,30 +197,45 @@ private:
     std::size_t stage_ = 0;
 };
 
+// Returns counts of elements, by shard, that represent those of a group: parts that a generator cuts from shards, or in
+// mode root from the whole, are empty exactly if those of the group are.
+std::vector<std::int64_t> represented(const composed_stage& s, const group& g) {
+    std::int64_t cuts = s.by->cuts;
+    if (s.by->graph == message_graph::node_rings) cuts *= std::ssize(node_rings(g.nodes(), g.size()));
+    std::vector<std::int64_t> counts(at(g.size()));
+    if (s.how == mode::root) counts[0] = std::min(g.whole().count(), cuts);
+    else
+        for (int i = 0; i < g.size(); ++i) counts[at(i)] = std::min(g.shards()[at(i)].count(), cuts);
+    return counts;
+}
+
+std::string nodes_text(const group& g) {
+    std::string text;
+    for (const int node : g.nodes()) text += fmt::format(" {}", node - g.nodes().front());
+    return text;
+}
+
 std::string kind_of(const composed_stage& s, const group& g) {
-    std::string kind = fmt::format("{} {} {} {} ", s.by->name, to_string(s.how), to_string(s.wire), g.members().size());
-    if (s.how == mode::root || g.root() != group::no_root) kind += fmt::format("root {} ", g.root());
-    if (s.how == mode::root) return kind;
-    for (const range& shard : g.shards()) kind += shard.empty() ? '0' : '1';
-    return kind;
+    std::string kind = fmt::format("{} {} {} {}", s.by->name, to_string(s.how), to_string(s.wire), g.size());
+    if (s.how == mode::root || g.root() != group::no_root) kind += fmt::format(" root {}", g.root());
+    return kind + fmt::format(" {} nodes{}", fmt::join(represented(s, g), ","), nodes_text(g));
 }
 
 std::string kind_of_exchange(const composed_stage& s, const group& g) {
-    std::string kind = fmt::format("exchange {} {}, nodes", s.by->name, g.members().size());
-    for (const int node : g.nodes()) kind += fmt::format(" {}", node - g.nodes().front());
-    return kind;
+    return fmt::format("exchange {} {} nodes{}", s.by->name, g.size(), nodes_text(g));
 }
 
-// Returns one group alone, with its members renumbered and its non-empty shards cut to one element each.
+// Returns one group alone, with its members renumbered and its shards as short as represented() allows.
 composition alone(const composed_stage& s, const group& g) {
     const int size = static_cast<int>(g.members().size());
     composition c{.ranks = size, .root = g.root(), .count = 0, .stages = {}, .owners = {}, .routes = {}};
     std::vector<int> members = numbers_below(size);
     std::vector<range> shards;
-    for (int i = 0; i < size; ++i) {
-        shards.push_back({c.count, c.count + !g.shards()[at(i)].empty()});
-        c.count = shards.back().end;
-        if (s.how == mode::scatter) c.owners.push_back({shards.back(), {i}, 0});
+    for (const std::int64_t count : represented(s, g)) {
+        if (s.how == mode::scatter)
+            c.owners.push_back({{c.count, c.count + count}, {static_cast<int>(shards.size())}, 0});
+        shards.push_back({c.count, c.count + count});
+        c.count += count;
     }
     if (s.how == mode::root) c.owners = {{{0, c.count}, {g.root()}, 0}};
     if (s.how == mode::replicate) c.owners = {{{0, c.count}, members, 0}};

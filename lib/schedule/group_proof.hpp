@@ -13,8 +13,8 @@ namespace terrace::detail {
 /// Proves compositions with too many programs for a whole proof, in two parts.
 /// * The groups of all stages and ranks fit together: no contribution is used twice or lost, the output of a stage is
 ///   the input of the next, and in the end the owners have the sums of all ranks.
-/// * Every kind of group (algorithm, mode, size, root, which shards are empty) does what its mode says. Its programs
-///   are proved whole, once, with shards of one element, which represent shards of all lengths.
+/// * Every kind of group (algorithm, mode, size, nodes, root, which parts of shards are empty) does what its mode says.
+///   Its programs are proved whole, once, with an element in each part that a generator cuts (algorithm::cuts).
 /// The proof relies on the builder for the independence of a rank's stages: the builder orders all instructions that
 /// overlap, and numbers steps alike on all ranks.
 ///

@@ -48,6 +48,8 @@ struct algorithm {
     detail::provider provider = detail::provider::messages;
     int (*rounds)(int size) = nullptr;  ///< exchanges that must wait for one another in one collective; null: all steps
     message_graph graph = message_graph::any;
+    int cuts = 1;            ///< parts into which generators cut each shard, or the whole vector to or from a root;
+                             ///< with message_graph::node_rings, that many for each ring
     bool passes_on = false;  ///< the whole vector passes position after position: efficient only in many chunks
     /// Every step goes to other ranks than the one before and waits for its sends, so chunks in flight delay one
     /// another most (docs/explanation/planning.md).

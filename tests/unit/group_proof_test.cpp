@@ -80,7 +80,7 @@ void set_shards(composition& c, std::size_t stage, std::size_t number, F change)
     g = g.with_shards(std::move(shards));
 }
 
-// Each change makes some rank's contribution count twice, or not at all, or end where nobody looks for it.
+// Each change makes a rank's contribution count twice or not at all, or end in a place that no rank uses.
 TEST(group_proof, refuses_compositions_that_are_wrong) {
     const hierarchy h = machine(tree({{4, 2}, {2}}));
     const composition right = compose(h, scattered(h, "ring"), 24, 1);
@@ -117,7 +117,7 @@ TEST(group_proof, refuses_compositions_that_are_wrong) {
     EXPECT_TRUE(proof.find_fault(blocks));
 }
 
-// Ranks of several routes are summed up in several orders.
+// Each route sums the ranks' contributions in another order.
 TEST(group_proof, follows_routes) {
     const hierarchy h = test::torus_of({2, 3, 2}, 2);
     std::vector<stage> stages = scattered(h, "biring");
@@ -148,7 +148,7 @@ TEST(group_proof, follows_routes) {
     EXPECT_TRUE(proof.find_fault(blocks));
 }
 
-// An algorithm that is wrong in itself: a ring that leaves the last step out.
+// A wrong algorithm: a ring without its last step.
 void short_ring(builder& out, const group& g) {
     for (int step = 0; step < g.size() - 2; ++step) {
         out.next_step();
@@ -168,6 +168,28 @@ TEST(group_proof, refuses_groups_that_are_wrong) {
     const auto fault = proof.find_fault(c);
     ASSERT_TRUE(fault);
     EXPECT_NE(fault->find("short ring over 4 ranks"), std::string::npos) << *fault;
+}
+
+// Reduces only one half of each shard, and so is right for shards of one element, which are the other half.
+template <int Half>
+void half_ring(builder& out, const group& g) {
+    for (int step = 0; step < g.size() - 1; ++step) {
+        out.next_step();
+        out.send(g.next(), partition(g.shard(g.position() - step - 1), 2, Half));
+        out.recv_reduce(g.prev(), partition(g.shard(g.position() - step - 2), 2, Half));
+    }
+}
+
+TEST(group_proof, proves_every_part_that_an_algorithm_cuts) {
+    const hierarchy h = machine(tree::uniform(std::vector{4, 2}));
+    composition c = compose(h, scattered(h, "biring"), 64, 1);
+    algorithm broken = *find_algorithm("biring");
+    c.stages[0].by = &broken;
+    EXPECT_FALSE(group_proof().find_fault(c));
+    for (const auto half : {half_ring<0>, half_ring<1>}) {
+        broken.reduce_scatter = half;
+        EXPECT_TRUE(group_proof().find_fault(c));
+    }
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What planners ask of algorithms is true of what the generators send, and rows that lack something are refused.
+// The rows of algorithms, which planners use, agree with the generators' messages. Incomplete rows are refused.
 
 #include <algorithm>
 #include <map>
@@ -42,13 +42,31 @@ std::vector<algorithm::generator> generators_of(const algorithm& a) {
     return all;
 }
 
+// The most parts into which instructions cut a shard of 8 elements, or the whole vector.
+int parts_cut(algorithm::generator emit, int size, bool whole) {
+    std::vector<range> shards;
+    for (int i = 0; i < size; ++i) shards.push_back({8 * i, 8 * i + 8});
+    const group all_ranks = group::numbered(size).with_shards(shards);
+    std::map<std::int64_t, std::set<std::int64_t>> cuts;
+    for (int position = 0; position < size; ++position) {
+        builder out(position, size, collective::allreduce, 8 * size);
+        emit(out, all_ranks.seen_from(position));
+        for (const instr& i : out.finish().instrs)
+            for (const std::int64_t at : {i.src.part.begin, i.src.part.end, i.dst.part.begin, i.dst.part.end})
+                if (whole ? at % (8 * size) != 0 : at % 8 != 0) cuts[whole ? 0 : at / 8].insert(at);
+    }
+    std::size_t most = 0;
+    for (const auto& [shard, inside] : cuts) most = std::max(most, inside.size());
+    return static_cast<int>(most) + 1;
+}
+
 std::set<int> directions(const std::vector<sent>& messages, int size) {
     std::set<int> result;
     for (const sent& m : messages) result.insert(wrap(m.to - m.from, size));
     return result;
 }
 
-// The most messages that a position is sent, or sends if that is less: one in a tree that leads to or from a root.
+// Returns the most messages that a position receives, or sends, whichever is less: 1 in a tree to or from a root.
 int most_parents(const std::vector<sent>& messages) {
     std::map<int, int> out, in;
     for (const sent& m : messages) ++out[m.from], ++in[m.to];
@@ -64,7 +82,7 @@ void expect_graph(const algorithm& a, algorithm::generator emit, int size) {
     const std::vector<sent> messages = messages_of(emit, size);
     const std::set<int> ways = directions(messages, size), forward{1}, back{size - 1}, both{1, size - 1};
     const std::string which = std::string(a.name) + " of " + std::to_string(size);
-    if (a.graph == message_graph::node_rings) return;  // they need nodes: node_rings_test
+    if (a.graph == message_graph::node_rings) return;  // needs nodes: node_rings_test
     EXPECT_EQ(a.graph == message_graph::one_neighbour, ways == forward || ways == back) << which;
     EXPECT_EQ(a.graph == message_graph::both_neighbours, ways == both) << which;
     if (a.graph == message_graph::tree) {
@@ -83,10 +101,20 @@ TEST(registry, graphs_are_those_of_the_messages) {
                 if (a.sends()) expect_graph(a, emit, size);
 }
 
-// Each message of the whole vector but the first is sent by the position that the one before went to.
+TEST(registry, generators_cut_shards_as_their_row_says) {
+    for (const algorithm& a : algorithms()) {
+        int most = 1;
+        for (const auto emit : generators_of(a))
+            for (const int size : {2, 5, 8})
+                most = std::max(most, parts_cut(emit, size, emit == a.reduce || emit == a.broadcast));
+        EXPECT_EQ(most, a.cuts) << a.name;
+    }
+}
+
+// In an algorithm that passes data on, each message is sent by the receiver of the previous message.
 TEST(registry, what_passes_on_sends_from_one_position_to_the_next) {
     for (const algorithm& a : algorithms()) {
-        if (!a.sends() || a.graph == message_graph::node_rings) continue;  // with a root, rings do
+        if (!a.sends() || a.graph == message_graph::node_rings) continue;  // rings pass data on only with a root
         for (const auto emit : generators_of(a)) {
             std::vector<sent> messages = messages_of(emit, 6);
             std::sort(messages.begin(), messages.end(), [](const sent& x, const sent& y) { return x.step < y.step; });
@@ -97,12 +125,12 @@ TEST(registry, what_passes_on_sends_from_one_position_to_the_next) {
     }
 }
 
-// Both halves reach every position, or leave it, and no position passes on more than the vector.
+// Both halves reach every position, or leave it. No position passes on more than the whole vector.
 TEST(registry, trees_pass_each_half_once_through_every_link) {
     const algorithm& trees = *find_algorithm("trees");
     for (int size = 2; size <= 70; ++size)
         for (const bool to_root : {false, true}) {
-            std::map<int, int> near, far;  // halves by the end near the root, and by the other
+            std::map<int, int> near, far;  // halves by the end nearer to the root, and by the farther end
             for (const sent& m : messages_of(to_root ? trees.reduce : trees.broadcast, size))
                 ++near[to_root ? m.to : m.from], ++far[to_root ? m.from : m.to];
             EXPECT_EQ(far.size(), at(size - 1)) << size;
@@ -118,7 +146,7 @@ TEST(registry, finds_algorithms_by_graph_and_mode) {
     EXPECT_EQ(find_algorithm("spiral"), nullptr);
 }
 
-// A row that does not say how many exchanges wait for one another is taken to wait in every step.
+// A row without the number of dependent exchanges (`rounds`) is assumed to wait in every step.
 TEST(registry, derives_startups_of_a_row_without_rounds) {
     std::vector<algorithm> rows(algorithms().begin(), algorithms().end());
     for (algorithm& a : rows) a.rounds = nullptr;
@@ -127,7 +155,7 @@ TEST(registry, derives_startups_of_a_row_without_rounds) {
         EXPECT_EQ(table.find("ring")->startups(size), size - 1);
         EXPECT_EQ(table.find("halving")->startups(size), ceil_log2(size));
         EXPECT_EQ(table.find("tree")->startups(size), ceil_log2(size));
-        EXPECT_GE(table.find("direct")->startups(size), size);  // the reduction is a step of its own
+        EXPECT_GE(table.find("direct")->startups(size), size);  // the reduction is a separate step
     }
 }
 

@@ -69,6 +69,7 @@ algorithm generate_biring() {
         .gather = gather,
         .rounds = [](int p) { return p - 1; },
         .graph = message_graph::both_neighbours,
+        .cuts = 2,
     };
 }
 

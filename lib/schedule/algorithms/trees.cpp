@@ -126,6 +126,7 @@ algorithm generate_trees() {
         .reduce = reduce,
         .broadcast = broadcast,
         .rounds = ceil_log2,
+        .cuts = 2,
         .hinders_lanes = true,
     };
 }

@@ -16,7 +16,7 @@ static void share_gradients(const char* plan_file) {
     std::vector<float> mine(1000);
     comm.reduce_scatter(gradient, mine, terrace::reduce_op::avg);
 
-    // Blocks of 10 elements, but for the last rank's of 7.
+    // Blocks of 10 elements; the last rank's block has 7.
     std::vector<std::int64_t> counts(ranks, 10);
     counts[ranks - 1] = 7;
     std::vector<std::int32_t> hits(10 * ranks - 3, 1);

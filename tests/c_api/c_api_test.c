@@ -1,4 +1,4 @@
-// The C API from a C11 program: ranks are threads, and one rank that meets itself in a store.
+// The C API in a C11 program: ranks as threads, and a job of one rank with a store.
 #include <threads.h>
 
 #include "calls.h"
@@ -37,7 +37,7 @@ static int late_rank(void* user, terrace_communicator* comm) {
     EXPECT_OK(terrace_abort(comm));
     EXPECT(terrace_barrier(comm, NULL) == terrace_usage_error);
     __atomic_add_fetch((int*)user, 1, __ATOMIC_SEQ_CST);
-    while (__atomic_load_n((int*)user, __ATOMIC_SEQ_CST) < terrace_size(comm)) thrd_yield();  // rank 1 stays so long
+    while (__atomic_load_n((int*)user, __ATOMIC_SEQ_CST) < terrace_size(comm)) thrd_yield();  // rank 1 waits for all
     return 0;
 }
 
@@ -107,7 +107,7 @@ static void try_names(void) {
     EXPECT(strlen(terrace_version()) >= 5);
 }
 
-// A store that one rank has to itself.
+// A store for a job of one rank.
 enum { most_values = 64, most_bytes = 4096 };
 static struct value {
     char key[256], bytes[most_bytes];

@@ -4,7 +4,7 @@
 
 #include "expect.h"
 
-// Calls of every kind on a communicator of any size, each against what it should give. Waits for started ones.
+// Makes calls of every kind on a communicator of any size, and compares their results with the expected ones.
 
 static const terrace_reduction sum = {.op = terrace_sum};
 

@@ -5,7 +5,7 @@
 
 #include <terrace/terrace.h>
 
-// Counts what is not as it should be. Ranks may be threads: each says its own.
+// Number of failed expectations, per thread, since ranks may be threads.
 static _Thread_local int wrong = 0;
 
 #define EXPECT(what)  \

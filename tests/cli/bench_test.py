@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""terrace-bench as a person meets it: under mpirun, with exit codes, messages, table and JSON. Asserts no time.
+"""terrace-bench as a user runs it: under mpirun, with exit codes, messages, table and JSON. Asserts no time.
 
 usage: bench_test.py TERRACE TERRACE_BENCH MPIRUN [MPIRUN_OPTION ...]
 """
@@ -34,13 +34,13 @@ class Bench(Scratch):
         words = ["--plan", plan, "--placement", "anywhere", *arguments] if plan else arguments
         done = self.started(*words)
         self.assertEqual(done.returncode, status, f"{words}\n{done.stdout}{done.stderr}")
-        return done.stdout if status == 0 else done.stderr.split("-----")[0]  # then mpirun has its say
+        return done.stdout if status == 0 else done.stderr.split("-----")[0]  # mpirun's own text follows the dashes
 
     def measure(self, *arguments):
         text = self.bench(*arguments, "-n", "2", "-w", "1", "--json", "out.json")
         return text, json.loads((self.directory / "out.json").read_text())
 
-    # With another plan: the text of the good one, changed.
+    # Runs with the good plan's text after a replacement. Returns the messages of terrace-bench and terrace verify.
     def refused_plan(self, old, new):
         text = self.read("plan.yaml")
         self.assertIn(old, text)
@@ -95,7 +95,7 @@ class Bench(Scratch):
                 if row["algorithm"] == found["reference"]:
                     self.assertEqual([row["ratio_p25"], row["ratio"], row["ratio_p75"]], [1, 1, 1])
 
-    # The limits of docs/reference/cost-model.md, at the rates of the cluster file: of one node, which this machine is.
+    # Limits by docs/reference/cost-model.md, at the cluster file's rates. Its machine is one node, as is this machine.
     def test_percent_of_limit(self):
         self.write("node.yaml", "terrace_topology: 1\nname: node\n"
                    "levels: [{name: node, size: 4, fabric: shm, bandwidth: 10 MB/s, latency: 0.5 us}]\n")
@@ -110,7 +110,7 @@ class Bench(Scratch):
             self.assertAlmostEqual(row["percent_of_limit"], 100 * limit / (row["time_us"] * 1e-6), places=6)
         self.assertIn("# over 100 %limit: links carry more than the plan says", text)
 
-    # Where ranks are placed anywhere, links are not the plan's.
+    # With `--placement anywhere` the links between ranks are not those of the plan, so there is no limit.
     def test_no_percent_of_limit_elsewhere(self):
         text, found = self.measure("-b", "1M", "-e", "1M", "--algorithms", "hierarchical")
         self.assertEqual([row["percent_of_limit"] for row in found["results"]], [None])
@@ -125,7 +125,7 @@ class Bench(Scratch):
         for line in re.findall(r"# (?:4|16) KiB: .*", text):
             self.assertRegex(line, r"^# \d+ KiB: [a-z-]+ is fastest, [a-z-]+ takes \d+\.\d\d times as long;$")
         self.assertEqual(text.count("#   the plan runs node:2 "), 2)
-        # The same figure in the column and in the closing lines.
+        # The column and the closing lines have the same figure.
         ratio = re.search(r"^.\s+16384\s+flat-ring\s.*\s(\d+\.\d{3})\s+0$", text, re.M).group(1)
         self.assertIn(f"#   flat-ring takes {ratio} times as long", text)
 
@@ -203,7 +203,7 @@ class Bench(Scratch):
         self.assertRegex(said, r"^terrace-bench: large\.plan\.yaml: .*(9.*4|4.*9)")
         self.assertEqual(said.count("large.plan.yaml"), 1)
 
-    # The cluster file of the test, with what this machine has in its place.
+    # Writes the test's cluster file with the rates that are measured on this machine.
     def test_links(self):
         text = self.bench("--links", "--topology", "cluster.yaml", "--anywhere", "-o", "new.yaml", plan=None)
         for word in ("one pair", "all pairs", "bandwidth", "latency", "overhead", "reduction", "written: new.yaml"):
@@ -235,13 +235,13 @@ class Bench(Scratch):
         self.assertEqual([level["assumed"] for level in found["levels"]], [[]])
         subprocess.run([TERRACE, "plan", "found.yaml", "-o", "found.plan.yaml"], cwd=self.directory, check=True,
                        stdout=subprocess.DEVNULL)
-        printed = self.started("--detect", "-o", "-")  # what it reports goes elsewhere
+        printed = self.started("--detect", "-o", "-")  # the report goes to standard error
         self.assertTrue(printed.stdout.startswith("# Found by terrace-bench"), printed.stdout)
         self.assertNotIn("written", printed.stdout)
         self.assertIn("Examples:", self.bench("--detect", "--help", plan=None))
         self.assertIn("cannot be written", self.bench("--detect", "-o", "no/x", plan=None, status=2))
 
-    # The same machine is one node. By hand on several: tools/vcluster run -- build/bench/terrace-bench --discover
+    # All ranks are on this node; by hand on several: tools/vcluster run -- build/bench/terrace-bench --discover
     def test_discover(self):
         done = self.started("--discover", "--trust-hosts", "--name", "mine", "-o", "discovered.yaml")
         self.assertIn(done.returncode, (0, 3), done.stdout + done.stderr)  # 3: other tests make answers differ

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tools/check-odr finds two types of one name, and nothing else.
+"""tools/check-odr finds types of equal name, and reports nothing else.
 
 usage: check_odr_test.py SOURCE_ROOT
 """
@@ -13,7 +13,7 @@ ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
 
 
 def check(files):
-    """The lines that check-odr prints for these files, and whether it wrote its stamp."""
+    """Returns the lines that check-odr prints for these files, and whether it wrote its stamp."""
     with tempfile.TemporaryDirectory() as directory:
         root = pathlib.Path(directory)
         for name, text in files.items():

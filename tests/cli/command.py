@@ -1,6 +1,6 @@
-"""What tests of the commands of terrace share: a call of the program in a directory with a cluster file in it.
+"""Base of the tests of terrace's commands: runs the program in a directory that has a cluster file.
 
-Such a test is called with TERRACE SOURCE_ROOT.
+These tests have the arguments TERRACE SOURCE_ROOT.
 """
 import json
 import os
@@ -44,7 +44,7 @@ class Command(Scratch):
         return done.stdout + done.stderr
 
     def write_profile(self, times):
-        """Writes profiles/: what cluster.plan.yaml took for allreduces, by their bytes."""
+        """Writes profiles/ with these times of allreduces by cluster.plan.yaml, keyed by bytes."""
         profiles = self.directory / "profiles"
         profiles.mkdir()
         shutil.copy(self.directory / "cluster.plan.yaml", profiles / "p.plan.yaml")
@@ -54,7 +54,7 @@ class Command(Scratch):
 
 
 class NicPlan(Command):
-    """In the directory there is also plan.yaml, for nodes with two NICs."""
+    """The directory also has plan.yaml, for nodes with two NICs."""
     CLUSTER = """\
 terrace_topology: 1
 name: nics

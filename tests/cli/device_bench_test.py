@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""terrace-bench --device cuda as a person meets it, with memory of the host for GPUs and MPI for NCCL
-(tests/support/gpu_module.cpp). No result of a GPU, and no time of it is looked at.
+"""terrace-bench --device cuda as a user runs it, on the stand-in: host memory instead of GPUs, MPI instead of NCCL
+(tests/support/gpu_module.cpp). Shows nothing about a GPU, and asserts no time.
 
 usage: device_bench_test.py TERRACE TERRACE_BENCH MODULE MPIRUN [MPIRUN_OPTION ...]
 """
@@ -17,7 +17,7 @@ from scratch import Scratch
 TERRACE, BENCH, MODULE = (pathlib.Path(a).resolve() for a in sys.argv[1:4])
 MPIRUN = sys.argv[4:]
 RANKS = 4
-# Each rank is a host of its own to NCCL, so that all may share the device.
+# Gives each rank another host name for NCCL, which allows all ranks to share the device.
 OWN_HOST = '[ "${OWN_HOSTS-all}" = all ] && export NCCL_HOSTID=${OMPI_COMM_WORLD_RANK-$PMI_RANK}; exec "$0" "$@"'
 EXCHANGES = ["alltoall", "gather", "scatter"]
 BASELINES = {"hierarchical", "flat-ring", "two-level", "nccl"}
@@ -68,7 +68,7 @@ class DeviceBench(Scratch):
         _, found = self.measure("-b", "1K", "-e", "1K", "-o", "avg", "--algorithms", "hierarchical,nccl")
         self.assertIn("operation avg", found["skipped"][0]["why"])
 
-    # Each graph is made of a row's own buffers and count.
+    # Each row captures a graph with its own buffers and count.
     def test_graphs(self):
         text, found = self.measure("-b", "1K", "-e", "256K", "-f", "16", "--graph", "--async", "2", "--algorithms",
                                    ",".join(BASELINES))
@@ -91,7 +91,7 @@ class DeviceBench(Scratch):
         limit = max(n / bus["from_device"], n / bus["to_device"], 2 * n / bus["both"])
         self.assertAlmostEqual(row["percent_of_bus"], 100 * limit / (row["time_us"] * 1e-6), places=6)
 
-    # Over MPI itself: the rest of the call is in the stream, and a thread sends and receives.
+    # Stages over MPI: a thread sends and receives, and the rest of the call runs in the stream.
     def test_stages_over_mpi(self):
         text = self.read("plan.yaml")
         self.write("plan.yaml", text.replace("algorithm: ", "provider: mpi, algorithm: "))
@@ -107,7 +107,7 @@ class DeviceBench(Scratch):
         wrong = {r["algorithm"]: r["wrong"] for r in found["results"]}
         self.assertEqual(wrong, {"flat-ring": 0, "nccl": 2 * RANKS})  # two iterations are checked
 
-    # The rack joins nothing, and keeps what it had.
+    # The rack has one child, so it is not measured and keeps its values.
     GPUS = """terrace_topology: 1
 name: gpus
 levels:

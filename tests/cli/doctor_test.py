@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""terrace doctor: verdicts on this machine, on dumps of a job that is stuck, on the NICs of ranks.
+"""terrace doctor: verdicts on this machine, on dumps of a stuck job, on the NICs of ranks.
 
 usage: doctor_test.py TERRACE SOURCE_ROOT
 """
@@ -139,7 +139,7 @@ class Doctor(Command):
             self.assertIn(said, done.stdout)
         both = [subprocess.run([TERRACE, "doctor"], text=True, capture_output=True, env={**alone, name: "4"}).stdout
                 for name in ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")]
-        # One of them is not what this was built with.
+        # Terrace was built with at most one of the two MPIs.
         others = [re.search("FIX  launcher: .*\n +terrace-bench and programs built with", out) for out in both]
         self.assertEqual(sum(map(bool, others)), 1 if built_with_mpi() else 0)
 
@@ -172,7 +172,7 @@ class Doctor(Command):
 class Nics(NicPlan):
     """Ranks that run without the NICs of their plan."""
 
-    # What the doctor says of a job of these ranks.
+    # Returns the doctor's line about the NICs of a job of these ranks.
     def doctor(self, nics, told=("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE"),
                nic_variable="OMPI_MCA_btl_tcp_if_include"):
         ranks = [subprocess.Popen(["sleep", "60"], env={

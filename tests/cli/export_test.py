@@ -51,8 +51,8 @@ class Export(Command):
         for form in ["hostfile", "machinefile", "slurm", "torchrun"]:
             self.assertIn("hosts:", self.terrace("export", self.plan_without_names(), "--to", form, status=2))
 
-    # Two racks of two nodes of one rank, uplinks as fast as a node's link. Of the six rings of four nodes, counted from
-    # the first, two cross each uplink twice.
+    # Two racks of two nodes of one rank, with uplinks as fast as a node's link. There are six rings of four nodes that
+    # start at the first; two of them cross each uplink twice.
     def test_says_what_the_order_is_worth(self):
         racks = """terrace_topology: 1
 name: racks
@@ -80,8 +80,8 @@ levels:
         self.terrace("plan", "cluster.yaml")
         return "cluster.plan.yaml"
 
-    # A ring crosses a link between two nodes nearly twice in each direction, halves of halves with near partners first
-    # only once; across five nodes the ring has the least on any link.
+    # A ring sends the vector nearly twice over a link between two nodes, recursive halving only once if near partners
+    # come first. On five nodes the ring has the lowest load of any link.
     def test_rules_follow_the_machine(self):
         self.assertEqual(self.last_rule(cluster("two", 4, 2), "allreduce"), "Open MPI's own choice")  # Rabenseifner's
         self.assertEqual(self.last_rule(cluster("five", 3, 5), "allreduce"), "ring")
@@ -92,7 +92,7 @@ levels:
         self.terrace("plan", "c.yaml", "-o", "t.yaml")
         self.assertIn("a torus has several ways", self.terrace("export", "t.yaml", "--to", "openmpi-rules", status=2))
 
-    # Counted once, start-ups would let the ring of 11 steps begin at half that size.
+    # If start-ups counted once, the rule for the ring, which has 11 steps, would begin at half of this size.
     def test_rules_count_start_ups_twice(self):
         racks = ("terrace_topology: 1\nname: racks\nlevels:\n"
                  "  - {name: node, fabric: shm, bandwidth: 10 GB/s, latency: 500 ns}\n"
@@ -145,8 +145,8 @@ levels:
         self.assertIn("p.yaml is no file of terrace export",
                       self.terrace("verify", "p.yaml", "--plan", "p.yaml", status=2))
 
-    # The link between two nodes carries the same either way. Node by node there are fewer messages, but a whole vector
-    # passes inside each node.
+    # The link between two nodes carries the same bytes in both compositions. Composition alpha goes node by node: it
+    # has fewer messages, but moves a whole vector inside each node.
     def test_mpich_goes_node_by_node_where_that_is_faster(self):
         rules = json.loads(self.export(cluster("two", 4, 2), "mpich"))
         self.assertEqual(list(rules), ["collective=allreduce", "collective=bcast", "collective=reduce"])
@@ -164,7 +164,7 @@ levels:
         end = part.index("\n0 0 0 0\n", part.index("# message sizes"))
         return re.findall(r"^\d+ \d+ 0 \d+ # (.*)$", part[:end], re.MULTILINE)[-1]
 
-    # Every way between two ranks has the latency of the level where they meet, and its slowest link's bandwidth.
+    # The path between two ranks has the latency of the level where they meet, and the bandwidth of its slowest link.
     def test_simgrid_has_a_way_between_any_two_ranks(self):
         platform = xml.etree.ElementTree.fromstring(self.export(UNEVEN, "simgrid"))
         links = {l.get("id"): (float(l.get("bandwidth")[:-3]), float(l.get("latency")[:-1]))
@@ -242,7 +242,7 @@ levels:
         self.terrace("export", "p.yaml", "--to", "chakra", "--bytes", "1M", "-o", "traces")
         first = self.directory / "traces.0.et"
         whole = first.read_bytes()
-        # Another place of as many elements: well-formed, and wrong.
+        # As many elements at another offset: well-formed, but wrong.
         wrong = re.sub(rb"(\[\d+, 0, )[2-9](\d{4,}, \d+, 4, )", rb"\g<1>1\2", whole, count=1)
         self.assertNotEqual(wrong, whole)
         self.assertEqual(len(wrong), len(whole))
@@ -283,7 +283,7 @@ levels:
 
 
 class Nics(NicPlan):
-    """A script that gives each rank its NIC."""
+    """Tests of the script that gives each rank its NIC."""
     UNLIKE = NicPlan.CLUSTER.replace("{count: 2,", "{count: [2, 1],").replace("size: 7", "size: 2")
 
     def script(self, plan, *options):

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What tools/gpu-check and tools/install-deps --cuda do where there is no GPU: say so, and what to do.
+"""tools/gpu-check and tools/install-deps --cuda on a host without a GPU: they report that, and what to do.
 
 usage: gpu_check_test.py SOURCE_ROOT [BUILD_ROOT]
 
-A rehearsal has memory of the host for GPUs and MPI for NCCL (tests/support/gpu_module.cpp): no result of a GPU.
+A rehearsal uses the stand-in (tests/support/gpu_module.cpp), and shows nothing about a GPU.
 """
 import ctypes
 import json
@@ -90,7 +90,7 @@ class OfABuild(Scratch):
 
 
 class Parts(Scratch):
-    """Its machinery, with programs that only end as told."""
+    """Tests of how gpu-check runs its parts, with trivial shell commands."""
 
     def setUp(self):
         super().setUp()
@@ -143,7 +143,7 @@ class Parts(Scratch):
         self.assertEqual(found[0]["outcome"], "failed")
         self.assertIn("out of time", found[0]["detail"])
         child = pathlib.Path("/proc", (self.directory / "pid").read_text().strip())
-        for _ in range(100):  # its parent may reap it a little later
+        for _ in range(100):  # the child's parent may reap it a little later
             if not child.exists() or ") Z " in (child / "stat").read_text():
                 return
             time.sleep(0.05)

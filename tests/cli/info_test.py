@@ -33,7 +33,7 @@ class Info(Command):
             said = subprocess.run([alone, "info", "--json"], text=True, capture_output=True, check=True).stdout
             return {b["name"]: b for b in json.loads(said)["backends"]}
 
-        # Of no build, and perhaps one that is installed.
+        # This copy of the program has no build beside it, but may find an installed module.
         self.assertRegex(gpus()["cuda"]["detail"], r"terrace-nccl\.so")
         self.write("terrace-nccl.so", "no library")
         for back_end in ["cuda", "nccl"]:
@@ -80,7 +80,7 @@ class Info(Command):
 
 
 class Links(unittest.TestCase):
-    """The planner is for people without a cluster at hand: no MPI, CUDA or NCCL in it."""
+    """The planner must run without a cluster, so it links no MPI, CUDA or NCCL."""
 
     FORBIDDEN = re.compile(r"libmpi|libopen-|libpmpi|libcuda|libnccl|\bMPI_|\bnccl[A-Z]|\bcuda[A-Z]")
 
@@ -89,7 +89,7 @@ class Links(unittest.TestCase):
             if shutil.which(tool[0]) is None:
                 self.skipTest(f"no {tool[0]} here")
             text = subprocess.run([*tool, TERRACE], text=True, capture_output=True, check=True).stdout
-            # hwloc of some distributions brings its own plug-ins for GPUs; it is loaded, not linked.
+            # In some distributions hwloc has plug-ins for GPUs, which it loads; they are not linked.
             self.assertIsNone(self.FORBIDDEN.search(text), text)
 
 

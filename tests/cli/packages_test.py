@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tools/packages says what it is, and debian/ agrees with the build.
+"""tools/packages has a --help text, and debian/ agrees with the build.
 
 usage: packages_test.py SOURCE_ROOT VERSION
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""terrace plan, verify and diff: what they write, and which inputs they refuse.
+"""terrace plan, verify and diff: their output, and the inputs that they refuse.
 
 usage: plan_test.py TERRACE SOURCE_ROOT
 """
@@ -116,7 +116,7 @@ class Plan(Command):
         self.assertRegex(self.terrace("plan", "broken.yaml", "-o", "old.yaml", status=2), r"^broken\.yaml:5:\d+: ")
         self.assertEqual(self.read("old.yaml"), old)
 
-    # A plan has some more in it than the cluster file, which is just within the limits.
+    # The cluster file is just within the limits; its plan is longer, and exceeds them.
     def test_what_could_not_be_read_is_not_written(self):
         self.write("large.yaml", f"terrace_topology: 1\nname: \"{'!' * 499_975}\"\n"
                    "levels: [{name: node, size: 2, fabric: shm}]\n")
@@ -155,7 +155,7 @@ class Plan(Command):
 
 
 class Verify(Command):
-    # A changed plan is refused by all that read plans, with this message.
+    # Expects every command that reads plans to refuse the changed plan with this message.
     def refused(self, old, new, message):
         self.terrace("plan", "cluster.yaml")
         text = self.read("cluster.plan.yaml")

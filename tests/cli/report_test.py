@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""terrace report: pages with all that they need inside. Where Debian's Chromium is installed they are opened in it, and
-where a Python package has axe-core, that looks for what people with other needs could not use.
+"""terrace report: its pages need no other file. If Debian's Chromium is installed, it opens them; if a Python package
+has axe-core, that checks their accessibility.
 
 usage: report_test.py TERRACE SOURCE_ROOT [TEST]
 """
@@ -29,7 +29,7 @@ levels:
 
 
 def results(plan_id="x", **factors):
-    """What terrace-bench --json writes of a run, of algorithms that take so many times a microsecond a KiB."""
+    """Returns terrace-bench's JSON for a run in which each algorithm takes its factor [us] per KiB."""
     return {"terrace_bench": 1, "made_by": "terrace-bench 0.1.0", "plan_id": plan_id, "ranks": 13,
             "results": [
                 {"algorithm": name, "collective": "allreduce", "bytes": bytes, "time_us": factor * bytes / 1024,
@@ -39,14 +39,14 @@ def results(plan_id="x", **factors):
 
 
 def suite(plan_id):
-    """What terrace-bench --suite writes: a run with the baselines and one with MPI in another setting."""
+    """Returns the JSON of tools/bench-suite: a run with the baselines, and one with another setting of MPI."""
     return {"terrace_suite": 1, "cluster": "uneven", "collective": "allreduce", "left_out": ["HAN: it is not here"],
             "runs": [{"name": "baselines", "found": results(plan_id, **{"hierarchical": 1, "flat-ring": 3, "mpi": 2})},
                      {"name": "its ring", "found": results(plan_id, hierarchical=1, mpi=4)}]}
 
 
 def calls():
-    """The drop-in's report."""
+    """Returns a report of the drop-in."""
     row = {"communicator": "world", "calls": 10, "bytes_from": 1 << 20, "bytes_to": (2 << 20) - 1,
            "saved_seconds": None, "passed": "", "algorithm": None}
     return {"terrace_report": 1, "terrace": "0.1.0", "mpi": "MPI", "ranks": 8, "of_all_ranks": True, "calls": 20,
@@ -57,7 +57,7 @@ def calls():
                  **row, "saved_seconds": -0.5}]}
 
 
-# Runs behind the page's own scripts, and tells the frame around the page what it finds.
+# Script that runs after the page's own scripts and sends its findings to the frame around the page.
 LOOK = """
 <script>
 addEventListener("load", () => {
@@ -89,7 +89,7 @@ addEventListener("load", () => {
 });
 </script>
 """
-# Chromium has no window below 500 pixels, so that pages are opened in frames.
+# Chromium's windows are at least 500 pixels wide, so pages are opened in frames.
 FRAMES = """\
 <pre id="found"></pre>
 <script>
@@ -105,7 +105,7 @@ WIDE, NARROW = (1400, 900), (390, 844)
 
 
 def axe():
-    """The text of axe.min.js, or nothing."""
+    """Returns the text of axe.min.js, or None."""
     for package, place in (("axe_core_python", "axe.min.js"),
                            ("axe_selenium_python", "node_modules/axe-core/axe.min.js")):
         spec = importlib.util.find_spec(package)
@@ -143,7 +143,7 @@ class Report(unittest.TestCase):
         return self.page("machine.plan.yaml")
 
     def page_of_suite(self):
-        """The page of a suite and the plan that it ran."""
+        """Returns the page of a suite and the plan that it ran."""
         plan = ROOT / "tests/golden/uneven.plan.yaml"
         self.write("suite.json", suite(self.parts(self.page(plan))[0]["id"]))
         return self.page("suite.json", plan, "--bytes", "64K")  # a short timeline
@@ -153,7 +153,7 @@ class Report(unittest.TestCase):
         return self.page("calls.json")
 
     def opened(self, *pages, with_axe=False, sizes=(WIDE,), dark=False):
-        """What LOOK found of each page in each size, in Chromium."""
+        """Opens each page in each size in Chromium. Returns LOOK's findings."""
         if not CHROMIUM:
             self.skipTest("chromium is not installed")
         code = axe() if with_axe else ""
@@ -291,7 +291,7 @@ class Report(unittest.TestCase):
                 self.assertLessEqual(found["overflow"], 0)
                 self.assertEqual([v for v in found["violations"] if v[1] in ("serious", "critical")], [])
 
-    # No time is asserted; what takes time is how much a page draws.
+    # Asserts the number of elements, which decides how long the page takes, and no time.
     def test_65536_ranks_draw_little(self):
         page = self.page_of_machine(8, 32, 256)
         self.assertLess(len(page), 1 << 20)

@@ -1,4 +1,4 @@
-"""What tests of the commands share: a directory of their own with a cluster file in it."""
+"""Base of the tests of commands: a temporary directory with a cluster file."""
 import importlib.machinery
 import importlib.util
 import pathlib
@@ -7,7 +7,7 @@ import unittest
 
 
 def load(script):
-    """A command's script as a module."""
+    """Returns a command's script as a module."""
     loader = importlib.machinery.SourceFileLoader(script.name, str(script))
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader(script.name, loader))
     loader.exec_module(module)
@@ -15,7 +15,7 @@ def load(script):
 
 
 def cluster(name, node, core):
-    """The text of a cluster file of two levels."""
+    """Returns the text of a cluster file of two levels."""
     return f"""\
 terrace_topology: 1
 name: {name}
@@ -26,7 +26,7 @@ levels:
 
 
 def uneven(tree):
-    """The text of a cluster file of three levels and that tree."""
+    """Returns the text of a cluster file of three levels with this tree."""
     return f"""\
 terrace_topology: 1
 name: uneven

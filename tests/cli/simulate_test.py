@@ -52,7 +52,7 @@ class Simulate(Command):
         for name in ["reduce_scatter", "allgather", "broadcast", "reduce"]:
             self.assertIn(name, self.terrace("simulate", "cluster.plan.yaml", "--bytes", "1M", "--collective", name))
 
-    # Slices of one track may contain one another, but not overlap: viewers draw nonsense else.
+    # Expects that slices of a track are nested or disjoint. Viewers draw partly overlapping slices wrong.
     def nests(self, spans):
         tracks = {}
         for e in spans:

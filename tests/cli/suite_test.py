@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tools/bench-suite, tools/predictions and tools/readme-table on this machine: what they run, merge and write.
+"""tools/bench-suite, tools/predictions and tools/readme-table on this machine: their runs, merged results and output.
 Asserts no time.
 
 usage: suite_test.py SOURCE_ROOT TERRACE TERRACE_BENCH MPIRUN [MPIRUN_OPTION ...]
@@ -80,7 +80,7 @@ class Suite(Tool):
             expected = ["hierarchical", "flat-rings", "two-level", "two-level-nics"] if own else ["mpi"]
             self.assertEqual(algorithms, expected)
             self.assertEqual("env" in run["command"], own)
-            for row in run["found"]["results"]:  # of both rounds, in which a run does as many as it has time for
+            for row in run["found"]["results"]:  # iterations of both rounds: as many as the time limit allows
                 self.assertEqual(row["iterations"], len(row["times_us"]))
                 self.assertGreaterEqual(row["iterations"], 3)
                 self.assertEqual(row["wrong"], 0)
@@ -100,7 +100,7 @@ class Suite(Tool):
 class Rounds(unittest.TestCase):
     @staticmethod
     def found(**times):
-        """What terrace-bench writes of a run with these times [us] by algorithm."""
+        """Returns terrace-bench's results of a run with these times [us] by algorithm."""
         return {"reference": "hierarchical", "results": [
             {"collective": "allreduce", "bytes": 8, "algorithm": name, "times_us": all_of, "time_us": all_of[0],
              "percent_of_limit": 50.0, "percent_of_goodput": None, "percent_of_bus": None, "algbw": 1.0, "busbw": 2.0,
@@ -117,7 +117,7 @@ class Rounds(unittest.TestCase):
         self.assertEqual((own["time_us"], own["time_us_min"], own["time_us_max"], own["iterations"]), (20, 10, 30, 3))
         self.assertEqual((own["percent_of_limit"], own["busbw"], own["percent_of_goodput"]), (25, 1, None))
         self.assertEqual((own["wrong"], own["percent_steal_time"]), (2, 1))
-        self.assertEqual((mpi["times_us"], mpi["ratio"]), ([20, 30, 60], 2))  # of 2, 1 and 3
+        self.assertEqual((mpi["times_us"], mpi["ratio"]), ([20, 30, 60], 2))  # ratios 2, 1 and 3
         self.assertEqual((mpi["ratio_p25"], mpi["ratio_p75"]), (1.5, 2.5))
         self.assertIs(rounds.merged([first]), first)
 
@@ -152,7 +152,7 @@ class Predictions(Tool):
                 check=True, text=True, capture_output=True).stdout)
             for key in ("closed_form_s", "simulated_s", "shape"):
                 self.assertEqual(run[key], said[key])
-            self.assertEqual(run["shape"], row["shape"])  # what is priced is what ran
+            self.assertEqual(run["shape"], row["shape"])  # the priced plan is the one that ran
         for word in ("pair", "64 KiB", "plan within 5 % of the best", "wrong elements in all results: 0"):
             self.assertIn(word, text)
             self.assertIn(word, (out / "predictions.md").read_text())

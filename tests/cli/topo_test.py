@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""terrace topo and detect: descriptions of machines read, shown and written.
+"""terrace topo and detect: they read, show and write descriptions of machines.
 
 usage: topo_test.py TERRACE SOURCE_ROOT
 """
@@ -38,7 +38,7 @@ class Topo(Command):
         self.assertIn('nor is there a file "missing.txt"',
                       self.terrace("plan", *machine, "--hosts", "missing.txt", status=2))
 
-    # As of a variable that is not set: never the whole machine.
+    # An empty host list, as from an unset variable, is an error: it does not mean the whole machine.
     def test_a_job_without_hosts_is_refused(self):
         self.write("named.yaml", cluster("named", 2, 2).replace("name: node,", 'name: node, hosts: "n[0-1]",'))
         self.terrace("topo", "named.yaml", "--hosts", "n1")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What all terrace commands have in common: help, exit codes, messages, inputs and outputs.
+"""Common behaviour of all terrace commands: help, exit codes, messages, inputs and outputs.
 
 usage: usage_test.py TERRACE SOURCE_ROOT
 """
@@ -13,7 +13,7 @@ from command import ONE_RANK, TERRACE, Command
 
 COMMANDS = ["plan", "explain", "simulate", "export", "verify", "topo", "diff", "detect", "doctor", "info"]
 
-# Permissions of folders mean nothing to root, unless it gives up that right.
+# Root ignores permissions of folders unless it gives up the capability for that.
 AS_OTHERS = ["setpriv", "--bounding-set=-dac_override"] if os.geteuid() == 0 else []
 
 
@@ -81,8 +81,8 @@ class Usage(Command):
             self.assertEqual(self.read("mine"), "notes of my own\n")
             self.terrace(*line.split(), "mine", "--force")
             self.assertNotEqual(self.read("mine"), "notes of my own\n", line)
-            if "--node-file" not in line:  # plain hwloc XML, which may be anybody's
-                self.terrace(*line.split(), "mine")  # replaces its own
+            if "--node-file" not in line:  # plain hwloc XML may come from another program
+                self.terrace(*line.split(), "mine")  # replaces a file of its own
 
     def test_a_file_with_nearly_that_name_is_named(self):
         self.terrace("plan", "cluster.yaml")

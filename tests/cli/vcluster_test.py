@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tools/vcluster: the layout of a virtual cluster. What it creates takes root, and is tried by hand.
+"""tools/vcluster: the layout of a virtual cluster. Creating one requires root, and is tested by hand.
 
 usage: vcluster_test.py SOURCE_ROOT
 """
@@ -46,7 +46,7 @@ class Cores(unittest.TestCase):
 
 
 def machine_with_nics(of_rank, rates, racks=None, **more):
-    """Nodes with NICs of these rates [Mbit/s] on one switch, or in racks of so many nodes."""
+    """Returns nodes with NICs of these rates [Mbit/s], on one switch or in racks of these numbers of nodes."""
     of_nics = {"rates_bytes_per_s": [[1e6 / 8 * rate for rate in node] for node in rates], "of_rank": of_rank, **more}
     ranks = [len(node) for node in of_rank]
     levels = [{"name": "node", "node_level": True, "fabric": "shm", "bandwidth_bytes_per_s": 1e10, "latency_s": 5e-7},
@@ -61,7 +61,7 @@ def machine_with_nics(of_rank, rates, racks=None, **more):
 
 
 def ways_up(state):
-    """By what hangs below: (bridge above, Mbit/s)."""
+    """Returns for each link the bridge above it and its rate [Mbit/s], keyed by (name, device) of its lower end."""
     return {(link["name"], link["device"]): (link["bridge"], link["bits"] // 10**6) for link in state["links"]}
 
 
@@ -154,7 +154,7 @@ class Nics(unittest.TestCase):
         self.assertEqual((done.returncode, "n0/1" in done.stderr), (1, True))
 
     def hostname(self, name):
-        """A directory with a program `hostname` that says so."""
+        """Returns a directory with a program `hostname` that prints this name."""
         made = tempfile.TemporaryDirectory()
         self.addCleanup(made.cleanup)
         directory = pathlib.Path(made.name)

@@ -1,4 +1,4 @@
-// What every transport must do, written once. worlds() says which transports this program has.
+// Requirements for every transport, written once. worlds() returns the transports of this program.
 
 #include <algorithm>
 #include <array>
@@ -24,7 +24,7 @@ namespace terrace::detail::test {
 
 namespace {
 
-// Types whose results are rounded, and may be NaN: floats and complex numbers.
+// Returns the types whose results are rounded and may be NaN: floats and complex numbers.
 std::vector<element_type> float_types() {
     std::vector<element_type> types;
     std::copy_if(all_element_types.begin(), all_element_types.end(), std::back_inserter(types),
@@ -32,7 +32,7 @@ std::vector<element_type> float_types() {
     return types;
 }
 
-/// How a machine is used.
+/// A machine, and the stages, lanes and chunk of a plan for it.
 struct setting {
     hierarchy machine;
     std::vector<stage> stages;
@@ -47,10 +47,10 @@ std::string describe(const setting& s) {
 
 bool can(const setting& s, collective what) { return test::able(s.stages, what); }
 
-// A coin's choice, where there is one.
+// Chooses at random, except for alltoall, which is out of place.
 bool in_place(collective what, dice& d) { return d.coin() && what != collective::alltoall; }
 
-// One stage over everything.
+// Returns a setting with one stage over all levels.
 setting flat(const hierarchy& machine, mode how, std::string_view by) {
     std::vector<int> all;
     for (int l = 0; l < machine.depth(); ++l) all.push_back(l);
@@ -64,14 +64,14 @@ std::int64_t available_memory() {
     return 0;
 }
 
-// A few settings of a size that between them do everything: each mode, an algorithm with one reduction of many inputs
-// and one of two at a time, chunks in lanes, and uneven domains where the suite's machines have any.
+// Returns a few settings of a size that together cover: each mode, an algorithm that reduces many inputs at once, one
+// that reduces two at a time, chunks in lanes, and uneven domains if the suite's machines have any.
 std::vector<setting> typical(int ranks) {
     std::vector<setting> result;
     const std::vector<hierarchy> machines = machines_of_size(ranks);
     result.push_back(flat(machines.front(), mode::scatter, "ring"));
     result.push_back(flat(machines.front(), mode::scatter, "direct"));
-    // A node with several messages for each other one.
+    // Each node sends several messages to each other node.
     setting exchange{machines.back(), {}, 2, 1024};
     for (int l = 0; l < exchange.machine.depth(); ++l)
         exchange.stages.push_back({{l}, exchange.machine.shape.uniform_size(l).value_or(0), mode::scatter, "direct"});
@@ -92,7 +92,7 @@ std::vector<setting> typical(int ranks) {
         for (stage& s : deep.stages) s = {s.levels, s.group, how, "", provider::shared_memory};
         result.push_back(deep);
     }
-    // With a root: scattered inside, and as a whole between nodes.
+    // Scatter inside the nodes, and mode root for the outermost stage.
     for (const char* inside : {"shared_memory", "ring"}) {
         setting scattered = deep;
         for (stage& s : scattered.stages) s = run_by({s.levels, s.group, mode::scatter}, inside);
@@ -102,7 +102,7 @@ std::vector<setting> typical(int ranks) {
     }
     deep.stages.back() = {deep.stages.back().levels, deep.stages.back().group, mode::replicate, "doubling"};
     result.push_back(deep);
-    // Of a torus whose dimensions take turns at coming first, with and without something inside its nodes.
+    // Routes of a torus, in each of which another dimension comes first; with and without levels inside the nodes.
     const tree& factors = machines.back().shape;
     for (int inside = 0; factors.uniform() && inside + 2 <= factors.depth(); ++inside) {
         std::vector<int> sizes;
@@ -120,7 +120,7 @@ std::vector<setting> typical(int ranks) {
 
 class conformance : public testing::TestWithParam<world> {
 protected:
-    // Makes the calls one after the other on one communicator.
+    // Makes the calls one after another on one communicator.
     void expect_right(const setting& s, const std::vector<call>& calls, std::uint64_t salt = 1) {
         const auto main = [&](communicator& comm) {
             std::vector<outcome> seen;
@@ -140,7 +140,7 @@ protected:
                 EXPECT_EQ(o.digest, seen[0][n].digest)
                     << "rank " << rank << " has other bits than rank 0" << where(s, calls[n], salt + n);
             }
-            if (HasFailure()) return;  // the first says enough
+            if (HasFailure()) return;  // reports only the first wrong call
         }
     }
 
@@ -153,7 +153,7 @@ std::vector<std::int64_t> hard_counts(int ranks) {
     return {0, 1, ranks - 1, ranks, 2 * ranks + 3, 16 * ranks + 5, 1009};
 }
 
-// Equal blocks, then blocks of which some are empty, then one block that is everything.
+// Returns the call with equal blocks, with some empty blocks, and with one block that holds all elements.
 std::vector<call> with_blocks(call c, int ranks) {
     std::vector<call> result{c};
     if (!row_of(c.what).blocks || c.what == collective::alltoall) return result;
@@ -165,7 +165,7 @@ std::vector<call> with_blocks(call c, int ranks) {
     return result;
 }
 
-/// Pairs of a type and an operation, of which plans do a part each by turns, so that together they do all.
+/// Deals out pairs of a type and an operation to plans: each plan gets a part, and all plans together get all pairs.
 class turns {
 public:
     explicit turns(std::span<const element_type> types) {
@@ -176,7 +176,7 @@ public:
             share("types and operations of each plan", all, slowness > 1 ? slowness * all / 16 : all / 8));
     }
 
-    // Those of the next plan.
+    // Returns the pairs of the next plan.
     std::vector<std::pair<element_type, reduce_op>> next() {
         std::vector<std::pair<element_type, reduce_op>> part;
         for (std::size_t n = 0; n < each_; ++n) part.push_back(pairs_[done_++ % pairs_.size()]);
@@ -188,8 +188,8 @@ private:
     std::size_t each_ = 0, done_ = 0;
 };
 
-// Every collective that the setting can do, in place and out of place, of every count, or a part of these calls, other
-// ones for each setting; types, operations, roots and offsets take turns.
+// Returns a random `percent` of the calls of every collective that the setting can do: in place and out of place, with
+// every count. Types, operations, roots and offsets are random, too.
 std::vector<call> all_shapes(const setting& s, const std::vector<std::int64_t>& counts, dice& d, int percent) {
     const int ranks = s.machine.ranks();
     std::vector<call> calls;
@@ -215,7 +215,7 @@ std::vector<call> all_shapes(const setting& s, const std::vector<std::int64_t>& 
 
 }  // namespace
 
-// Flat rings, every algorithm as one stage, and a sample of stagings of machines with this many ranks.
+// Typical settings, and a random sample of stages on machines with this many ranks.
 TEST_P(conformance, shapes_and_counts) {
     const int sampled = share("sampled plans of each number of ranks", 60, 5);
     const int percent = share("percent of the calls of each plan", 100, 40 * slowness);
@@ -243,7 +243,7 @@ TEST_P(conformance, types_and_operations) {
             std::vector<call> calls;
             for (collective what : all_collectives) {
                 if (!can(s, what)) continue;
-                std::set<element_type> moved;  // what reduces nothing does each type once
+                std::set<element_type> moved;  // collectives without reductions run once per type
                 for (const auto& [type, op] : part) {
                     if (!moved.insert(type).second && !row_of(what).up) continue;
                     call c{.what = what,
@@ -263,8 +263,8 @@ TEST_P(conformance, types_and_operations) {
     }
 }
 
-// Longer than a segment on the wire and than a chunk, and twice, since a bound program runs again. In one piece and in
-// chunks, by turns.
+// Vectors longer than a segment and than a chunk, in one piece or in chunks. Each call is made twice, since its program
+// is reused.
 TEST_P(conformance, long_messages) {
     const bool both = share("of one piece and chunks for each plan of long messages", 2, 1) == 2;
     for (int ranks : GetParam().sizes) {
@@ -299,7 +299,7 @@ TEST_P(conformance, long_messages) {
     }
 }
 
-// More elements, and bytes, than MPI takes at once where tests/support/count_limit.cpp says so.
+// More elements, and bytes, than one MPI call accepts in programs with tests/support/count_limit.cpp.
 TEST_P(conformance, more_than_a_million_elements) {
     if (share_sanitized("calls of more than a million elements", 1, 0) == 0) return;
     for (int ranks : GetParam().sizes) {
@@ -321,16 +321,16 @@ TEST_P(conformance, more_than_a_million_elements) {
     }
 }
 
-// The real thing: two ranks of 2 GiB each.
+// More elements than an int can count: two ranks with 2 GiB each.
 TEST_P(conformance, more_than_2_to_the_31_elements) {
     constexpr std::int64_t count = (std::int64_t{1} << 31) + 7;
-    constexpr std::int64_t needed = 3 * count;  // of the machine's memory, for both ranks
+    constexpr std::int64_t needed = 3 * count;  // bytes of memory, for both ranks
     const std::vector<int>& sizes = GetParam().sizes;
     if (std::find(sizes.begin(), sizes.end(), 2) == sizes.end()) return;
     if (share("allreduces of 2^31 + 7 elements", 1, 0) == 0) return;
     const setting ring = flat(machines_of_size(2).front(), mode::scatter, "ring");
     const plan p = plan_of(ring.machine, ring.stages);
-    // Whoever reads the figure first decides for all.
+    // The memory that rank 0 sees decides for all ranks.
     const report room = GetParam().run(p, [&](communicator&) {
         return std::vector{outcome{available_memory() < needed ? 1 : 0, 0}};
     });
@@ -399,7 +399,7 @@ TEST_P(conformance, random_cases) {
     constexpr int calls_each = 10;
     const std::uint64_t from = seed();
     dice d(from);
-    const int all = GetParam().sizes.size() > 1 ? 1000 : 125;  // one program of mpirun's is for one number of ranks
+    const int all = GetParam().sizes.size() > 1 ? 1000 : 125;  // a program under mpirun has one number of ranks
     const int communicators = share("communicators of 10 random calls each", all);
     std::int64_t elements = 0;
     for (int n = 0; n < communicators && !HasFailure(); ++n) {
@@ -438,7 +438,7 @@ TEST_P(conformance, random_cases) {
 
 // Blocks whose lengths only their senders know, 10,000 calls in all.
 TEST_P(conformance, random_uneven_blocks) {
-    if (!GetParam().on_host) return;  // refused by name
+    if (!GetParam().on_host) return;  // an error for device buffers
     constexpr int calls_each = 10;
     const std::uint64_t from = seed();
     dice d(from);
@@ -446,7 +446,7 @@ TEST_P(conformance, random_uneven_blocks) {
     const int communicators = share("communicators of 10 random alltoallv, gatherv and scatterv each", all, all / 5);
     for (int n = 0; n < communicators && !HasFailure(); ++n) {
         setting s{random_machine(d.pick(GetParam().sizes), d), {}, 1 + static_cast<int>(d.below(4)), 0};
-        s.stages = random_stages(s.machine, collective::gather, d);  // which alltoall and scatter can have, too
+        s.stages = random_stages(s.machine, collective::gather, d);  // alltoall and scatter have the same stages
         std::vector<uneven_case> cases;
         while (cases.size() < calls_each) cases.push_back(random_uneven_case(d, s.machine.ranks()));
         const report seen = GetParam().run(plan_of(s.machine, s.stages, s.lanes, s.chunk), [&](communicator& comm) {

@@ -1,5 +1,5 @@
-// Calls that differ between ranks although each is of a shape that all have agreed on: found over every transport, as
-// all messages and stages carry what their ranks have called.
+// Calls that differ between ranks, each of a shape that all ranks have agreed on. Every transport detects them, since
+// messages and stages carry the history of their rank's calls.
 
 #include <cstdio>
 
@@ -16,7 +16,7 @@ namespace {
 
 class differing_calls : public testing::TestWithParam<world> {};
 
-// Others take as long, and are tried over loopback (bad_calls).
+// Returns three kinds of bad calls. Each kind takes long; the others are tested over loopback (bad_calls_test).
 std::vector<bad_call> some_bad_calls(int ranks) {
     std::vector<bad_call> some = bad_calls(ranks);
     std::erase_if(some, [](const bad_call& c) { return c.kind != "op" && c.kind != "root" && c.kind != "order"; });
@@ -40,7 +40,7 @@ TEST_P(differing_calls, that_are_agreed_on_are_found) {
     }
 }
 
-// Device buffers: what their programs do there is in docs/reference/call-checking.md.
+// Only host buffers: docs/reference/call-checking.md describes the behaviour with device buffers.
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(differing_calls);
 INSTANTIATE_TEST_SUITE_P(, differing_calls, testing::ValuesIn(host_worlds()),
                          [](const testing::TestParamInfo<world>& info) { return info.param.name; });

@@ -17,7 +17,7 @@ namespace {
 
 class gradients : public testing::TestWithParam<world> {
 protected:
-    // Runs on each number of ranks with seeds of its own; no result may be wrong, or differ between ranks.
+    // Runs with other seeds on each number of ranks. No result may be wrong or differ between ranks.
     void expect_exact(int runs, const std::function<outcome(communicator&, std::uint64_t)>& train_some) {
         for (int ranks : GetParam().sizes) {
             const plan p = plan_of_all_collectives(machines_of_size(ranks).back());

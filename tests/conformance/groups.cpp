@@ -1,4 +1,4 @@
-// Groups of calls: what every transport must do, written once.
+// Groups of calls: requirements for every transport, written once.
 
 #include <memory>
 #include <thread>
@@ -21,7 +21,7 @@ T element(int rank, int i) {
     return static_cast<T>(rank + i % 3);
 }
 
-// Buffers of one call, and what must be in recv in the end.
+// Buffers of one call, and the expected result in `recv`.
 template <class T>
 struct exchange {
     std::vector<T> send, recv, expected;
@@ -29,7 +29,7 @@ struct exchange {
     std::int64_t wrong() const { return recv != expected; }
 };
 
-// In each group each of the eight collectives of each type with two counts, and some that travel by themselves.
+// Starts the eight collectives of one type with a count, and checks their results.
 template <class T>
 class calls {
 public:
@@ -97,7 +97,7 @@ private:
 
 }  // namespace
 
-// Twice: the second time all programs are there.
+// Two rounds: in the second, all programs exist already.
 TEST_P(group_conformance, calls_of_a_group_are_right) {
     for (const int ranks : GetParam().sizes) {
         const report seen = GetParam().run(plan_for(ranks), [&](communicator& comm) {
@@ -126,7 +126,7 @@ TEST_P(group_conformance, calls_of_a_group_are_right) {
     }
 }
 
-// A communicator, and what it has been split into: each is one thread's, and all threads call at once.
+// A communicator and two of its parts, each used by one thread. The threads make their calls at the same time.
 TEST_P(group_conformance, parts_are_threads_of_their_own) {
     if (!GetParam().many_threads) return;
     for (const int ranks : GetParam().sizes) {

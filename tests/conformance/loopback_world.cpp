@@ -19,7 +19,7 @@ report run_threads(const plan& p, const rank_main& body, const options& o) {
 world threads(std::string name, bool shared_memory) {
     options o;
     o.shared_memory = shared_memory;
-    std::vector<int> sizes{1, 2, 3, 8, 5, 4, 11, 16};  // those in front with sanitizers, too
+    std::vector<int> sizes{1, 2, 3, 8, 5, 4, 11, 16};  // with sanitizers only the first ones
     sizes.resize(static_cast<std::size_t>(share_sanitized("numbers of ranks", 8, slowness > 20 ? 3 : 4)));
     return {std::move(name), sizes, [o](const plan& p, const rank_main& body) { return run_threads(p, body, o); }, true,
             true};

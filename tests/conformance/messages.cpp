@@ -1,4 +1,4 @@
-// Point to point: what every transport must do, written once.
+// Point-to-point messages: requirements for every transport, written once.
 
 #include <algorithm>
 #include <set>
@@ -18,7 +18,7 @@ namespace {
 
 class point_to_point_conformance : public testing::TestWithParam<world> {
 protected:
-    // Runs `body` on all ranks of communicators of each size; it returns how many things were wrong.
+    // Runs `body` on all ranks of a communicator of each size. `body` returns its number of errors.
     template <class Body>
     void expect_right(const Body& body) {
         for (const int ranks : GetParam().sizes) {
@@ -31,7 +31,7 @@ protected:
     }
 };
 
-// Inline, eager, by rendezvous, in several pieces.
+// Elements of messages that go inline, eagerly, by rendezvous, and in several segments.
 constexpr std::int64_t sizes[] = {0, 1, 4, 5, 1000, 2048, 2049, 40'000, 300'007};
 
 std::vector<float> payload(int from, int to, std::int64_t count, int salt) {
@@ -43,7 +43,7 @@ std::vector<float> payload(int from, int to, std::int64_t count, int salt) {
 
 }  // namespace
 
-// Each rank with each, itself too, in both orders of send and receive.
+// Each rank exchanges messages with every rank, itself too. Some receives are started before the sends, some after.
 TEST_P(point_to_point_conformance, all_sizes_between_all_pairs) {
     expect_right([](communicator& comm) {
         const int me = comm.rank(), n = comm.size();
@@ -78,10 +78,10 @@ TEST_P(point_to_point_conformance, all_sizes_between_all_pairs) {
     });
 }
 
-// Of one rank and tag, whatever their sizes; and of several tags in an order of the receiver's.
+// Messages of one rank and tag arrive in order, whatever their sizes. The receiver chooses the order of the tags.
 TEST_P(point_to_point_conformance, messages_of_one_pair_and_tag_keep_their_order) {
     expect_right([](communicator& comm) {
-        constexpr int messages = 200;  // more than may be under way
+        constexpr int messages = 200;  // more than may be in flight
         const int n = comm.size(), to = (comm.rank() + 1) % n, from = (comm.rank() + n - 1) % n;
         const auto count_of = [](int m) { return static_cast<std::size_t>(m % 7 == 0 ? 9000 : 1 + m * 37 % 1500); };
         std::vector<std::vector<int>> out;
@@ -123,7 +123,7 @@ TEST_P(point_to_point_conformance, any_source_gets_all_there_are) {
     });
 }
 
-// Neither waits for the other, in whatever order ranks make them, and also where calls are compared first.
+// Ranks may make messages and collectives in different orders, even if their collectives are compared first.
 TEST_P(point_to_point_conformance, messages_and_collectives_do_not_wait_for_each_other) {
     expect_right([](communicator& comm) {
         const int n = comm.size(), me = comm.rank();
@@ -181,10 +181,10 @@ TEST_P(point_to_point_conformance, a_message_that_does_not_fit_is_an_error_that_
 
 namespace {
 
-// What one rank sends another, at random. All ranks know all messages.
+// A random message. All ranks know all messages.
 struct random_message {
     int from = 0, to = 0, tag = 0;
-    std::int64_t count = 0;  // of floats, 4 MiB at most
+    std::int64_t count = 0;  // floats, 4 MiB at most
 };
 
 std::vector<random_message> messages_at_random(int ranks, int each, dice& d) {
@@ -201,7 +201,7 @@ std::vector<random_message> messages_at_random(int ranks, int each, dice& d) {
 
 }  // namespace
 
-// Tags 0 to 2 are received from any rank, the others from the rank that sends them.
+// Tags 0 to 2 are received from any source, the others from their sender.
 TEST_P(point_to_point_conformance, messages_at_random_arrive_whole_and_in_order) {
     expect_right([](communicator& comm) {
         dice common(seed());
@@ -229,7 +229,7 @@ TEST_P(point_to_point_conformance, messages_at_random_arrive_whole_and_in_order)
         for (const int m : mine) {
             const random_message& expected = all[static_cast<std::size_t>(m)];
             const received got = comm.recv(in, expected.tag < 3 ? any_source : expected.from, expected.tag);
-            // The first one of that rank and tag that has not come yet.
+            // The first missing message of the sender with this tag.
             const auto first = std::find_if(missing.begin(), missing.end(), [&](int other) {
                 const random_message& o = all[static_cast<std::size_t>(other)];
                 return o.from == got.source && o.tag == expected.tag;
@@ -245,8 +245,8 @@ TEST_P(point_to_point_conformance, messages_at_random_arrive_whole_and_in_order)
     });
 }
 
-// NCCL has no tags and no receive from any source: there is nothing to run over device buffers (gpu_calls shows the
-// error).
+// NCCL has neither tags nor a receive from any source, so programs for device buffers have nothing to run here
+// (gpu_calls shows the error).
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(point_to_point_conformance);
 INSTANTIATE_TEST_SUITE_P(, point_to_point_conformance, testing::ValuesIn(host_worlds()),
                          [](const testing::TestParamInfo<world>& info) { return info.param.name; });

@@ -1,4 +1,4 @@
-// Communicators of one parent, each used by one thread of its own: what every transport must do, written once.
+// Communicators of one parent, each used by another thread: requirements for every transport, written once.
 
 #include <algorithm>
 #include <utility>
@@ -18,7 +18,7 @@ namespace {
 
 class sibling_conformance : public testing::TestWithParam<world> {};
 
-// Gives each thread a communicator of all ranks. Returns what the first thread threw that threw.
+// Gives each thread a communicator of all ranks. Returns the text of the first exception; "" if there is none.
 template <class Body>
 std::string on_siblings(communicator& comm, int threads, const Body& body) {
     std::vector<communicator> siblings;
@@ -32,7 +32,7 @@ std::int64_t wrong_sums(communicator& comm) {
     return wrong_in(x, static_cast<float>(comm.size()));
 }
 
-// Creates parts of a communicator and of its parts, uses and destroys them. All ranks roll the same.
+// Creates parts of a communicator and of its parts, uses and destroys them. All ranks make the same random choices.
 std::int64_t live(communicator& comm, dice random, int turns) {
     constexpr std::size_t most = 3;
     std::vector<communicator> parts;
@@ -63,7 +63,7 @@ std::int64_t live(communicator& comm, dice random, int turns) {
     return wrong;
 }
 
-// Does so on up to four ranks, where communicators of one rank may be of different threads.
+// Calls on_siblings on up to four ranks, if several threads of a rank may use communicators of this transport.
 template <class Body>
 void on_siblings_of(const world& w, int threads, const Body& body) {
     int ranks = 0;
@@ -78,7 +78,7 @@ void on_siblings_of(const world& w, int threads, const Body& body) {
 
 }  // namespace
 
-// One of them has windows made, the other one parts. Once for each transport: it takes long.
+// One sibling allocates windows, the other creates parts. Runs in one world of each program, since it takes long.
 TEST_P(sibling_conformance, two_in_threads_of_their_own_do_not_meet) {
     if (GetParam().name != host_worlds().front().name) return;
     const int rounds = share("rounds of two siblings", 20000, 500);

@@ -1,4 +1,4 @@
-// Ranks are threads, each with a worker of UCX, which meet in a store of this process.
+// Ranks are threads, each with a UCX worker, and meet in a store of this process.
 
 #include <map>
 #include <mutex>
@@ -71,7 +71,7 @@ world threads(std::string name, std::vector<int> sizes, bool shared_memory) {
 
 }  // namespace
 
-// In shared memory there is little that other transports' suites have not tried.
+// With shared memory one size is enough, since other transports' suites test the same code.
 std::vector<world> worlds() { return {threads("ucx", {1, 2, 3, 8}, false), threads("ucx_shm", {4}, true)}; }
 
 }  // namespace terrace::detail::test

@@ -11,22 +11,22 @@
 
 namespace terrace::detail::test {
 
-/// What the ranks of one communicator saw, by rank and call.
+/// Outcomes of the calls of one communicator, by rank and call.
 using report = std::vector<std::vector<outcome>>;
 using rank_main = std::function<std::vector<outcome>(communicator&)>;
 
-/// Something that runs communicators: the suite is the same for all.
+/// A transport with a way to run ranks on it. The suite is the same for all worlds.
 struct world {
     std::string name;
-    std::vector<int> sizes;                                    ///< numbers of ranks it can run
-    std::function<report(const plan&, const rank_main&)> run;  ///< the plan's ranks are one of `sizes`
-    bool on_host = true;  ///< buffers are the host's: premul_sum may have factors, and blocks lengths that few know
-    bool many_threads = false;  ///< communicators of one rank may be of different threads, which call at once
+    std::vector<int> sizes;                                    ///< numbers of ranks to test
+    std::function<report(const plan&, const rank_main&)> run;  ///< for plans whose number of ranks is in `sizes`
+    bool on_host = true;        ///< host buffers: premul_sum may have factors; alltoallv and the like work
+    bool many_threads = false;  ///< different threads of a rank may use its communicators at the same time
 };
 
-/// What this program tests. One line of loopback_world.cpp or mpi_world.cpp per transport.
+/// Returns the transports that this program tests: defined in loopback_world.cpp, mpi_world.cpp and the like.
 std::vector<world> worlds();
-/// Those whose buffers are the host's.
+/// Returns the worlds with host buffers.
 inline std::vector<world> host_worlds() {
     std::vector<world> all = worlds();
     std::erase_if(all, [](const world& w) { return !w.on_host; });

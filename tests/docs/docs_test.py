@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What the documentation shows exists, and what users can write is documented.
+"""The documentation is true of the source, and complete.
 
-Links lead to files, snippets are parts of programs that are built; options of the programs, keys of plans and cluster
+Links lead to files, and snippets are parts of example programs. Options of the programs, keys of plans and cluster
 files, and the terms of --help have a row in a reference page or the glossary.
 
 usage: docs_test.py SOURCE_ROOT [--programs TERRACE TERRACE_BENCH] [TEST]
@@ -30,20 +30,20 @@ def snippets(page):
 
 
 def anchors(page):
-    """The names by which links reach the headings of a page, as GitHub makes them."""
+    """Returns the anchors of a page's headings, as GitHub makes them."""
     headings = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```", "", page.read_text(), flags=re.M | re.S), re.M)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def rows(*pages):
-    """The terms in the first cells of the tables of these pages: `--slurm FILE`, `-o` and `two words` say three."""
+    """Returns the terms in first cells of the pages' tables, whole and first word: `--slurm FILE` also as --slurm."""
     cells = [cell for page in pages for cell in re.findall(r"^\| (.*?) \|", (ROOT / page).read_text(), re.M)]
     return {term for cell in cells for part in [*re.findall(r"`([^`]*)`", cell), *cell.split(", ")]
             for term in (part, part.split(" ")[0] if part.startswith("-") else part.split(" (")[0])}
 
 
 def help_of(*command):
-    """What a program prints for --help, without the line of its positionals and its examples."""
+    """Returns a program's output for --help, without its examples."""
     text = subprocess.run([*command, "--help"], capture_output=True, text=True, check=True).stdout
     return text.partition("\nExamples:")[0]
 
@@ -87,7 +87,7 @@ class Docs(unittest.TestCase):
 
     def test_named_files_exist(self):
         for page in PAGES:
-            if page.stem.startswith("adding-"):  # names files that the reader is to write
+            if page.stem.startswith("adding-"):  # names files that readers will write
                 continue
             for name in re.findall(r"`((?:bench|docs|include|lib|planner|tests|tools|topologies)/[\w./-]+)`",
                                    page.read_text()):
@@ -116,17 +116,17 @@ class Docs(unittest.TestCase):
         lines = [line for line in snippets(ROOT / "docs/guides/cpp.md")[0].splitlines() if line]
         self.assertIn("int main(int argc, char** argv) {", lines)
         for line in lines:
-            self.assertIn(line, program)  # goes on where the line before was found
+            self.assertIn(line, program)  # continues after the previous line
 
     def test_the_plan_of_the_format_page_is_part_of_what_is_planned(self):
         sample = re.search(r"^```yaml\n(terrace_plan.*?)^```", (ROOT / "docs/reference/plan-file.md").read_text(), re.M | re.S).group(1)
         plan = iter((ROOT / "tests/golden/two-by-four.plan.yaml").read_text().splitlines())
         for line in sample.splitlines():
             if not line.startswith("verified:"):  # golden plans are not proved
-                self.assertIn(line, plan)  # goes on where the line before was found
+                self.assertIn(line, plan)  # continues after the previous line
 
     def test_messages_of_troubleshooting_are_those_of_the_sources(self):
-        """Most of a message is in the sources, three words at a time; numbers and names differ."""
+        """At least half of a message's word triples are in the sources. Triples with numbers or names do not count."""
         folders = ["include", "lib", "pmpi", "python/src"]
         sources = [p.read_text() for folder in folders for p in ROOT.glob(f"{folder}/**/*") if p.suffix in (".cpp", ".hpp", ".py")]
         text = re.sub(r"[()]", "", "".join(re.sub(r'"\s*\n\s*f?"', "", source) for source in sources))

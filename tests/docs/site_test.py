@@ -3,7 +3,7 @@
 
 usage: site_test.py SOURCE_ROOT
 
-With TERRACE_TEST_ALL=1, where Doxygen is installed and PyPI is reached; otherwise skipped, which exit status 77 says.
+Requires TERRACE_TEST_ALL=1, Doxygen and access to PyPI; otherwise it is skipped, with exit status 77.
 The test in a browser is skipped without chromium. TERRACE_TEST_PICTURES=DIR keeps a picture of each page.
 """
 import functools
@@ -28,7 +28,7 @@ LOOKED_AT = ["index.html", "guides/getting-started.html", "reference/command-lin
 
 
 class References(html.parser.HTMLParser):
-    """The anchors of a page, what it links to, and what it loads."""
+    """Anchors, links and loaded resources of a page."""
 
     def __init__(self, page):
         super().__init__()

@@ -28,18 +28,18 @@ DEADLINE = 600  # [s] of one run
 @dataclasses.dataclass
 class Run:
     words: list
-    name: str = ""  # of one of several
-    ranks: int = 0  # 0: as --ranks says
+    name: str = ""  # if the client has several runs
+    ranks: int = 0  # 0: the value of --ranks
 
 
 @dataclasses.dataclass
 class Client:
     name: str
-    needs: str  # what to do where it is missing
-    runs: Callable  # (options) -> runs, none where it is missing
-    result: Callable  # (output) -> what must be equal
+    needs: str  # how to install it
+    runs: Callable  # (options) -> runs, none if it is missing
+    result: Callable  # (output) -> results, which must be equal
     mpi: str = "openmpi"  # or mpich, mpiabi, intel
-    files: dict = dataclasses.field(default_factory=dict)  # that its folder must have
+    files: dict = dataclasses.field(default_factory=dict)  # input files of its folder
 
 
 def lines(pattern):
@@ -144,7 +144,7 @@ COLLECTIVES = ["Allreduce", "Bcast", "Allgather", "Allgatherv", "Reduce", "Reduc
 STARTED = ["Iallreduce", "Ibcast", "Iallgather", "Ireduce", "Ialltoall", "Ialltoallv", "Igather", "Iscatter",
            "Ibarrier"]
 SIZES = ["-npmin", "4", "-msglog", "4:16"]
-# Rows of IMB by bytes and calls; the last column of those with checks is the share of wrong elements.
+# Rows of IMB: bytes, calls and last column. With checks the last column is the share of wrong elements.
 IMB_ROWS = r"^# Benchmarking +(\w+)|^ +(\d+) +(\d+) .*? ([\d.]+)$"
 
 
@@ -240,7 +240,7 @@ def compare(options, client):
         results += len(expected)
         calls = [sum(pair) for pair in zip(calls, calls_in(report))]
         failed_before += status != 0
-        # Of many tests those that fail by themselves may say anything, and fail in another way.
+        # In a client of many runs, a run that fails without the drop-in is not compared.
         same = status == status_with == 0 and expected == found and expected
         if not same and (status == 0 or len(runs) == 1):
             different.append(f"    {run.name or 'the run'}: status {status} and {status_with}, {len(expected)} and "

@@ -1,4 +1,4 @@
-// Communicators that programs make and free.
+// Communicators that programs create and free.
 
 #include <malloc.h>
 #include <unistd.h>
@@ -52,7 +52,7 @@ TEST(communicators, of_some_ranks) {
     EXPECT_EQ(part, MPI_COMM_NULL);
 }
 
-// Attributes of the program's own are copied and deleted as ever.
+// Attributes that the program sets are copied and deleted as without the drop-in.
 TEST(communicators, keep_their_attributes) {
     static int copies = 0, deletions = 0;
     int key = MPI_KEYVAL_INVALID, found = 0;

@@ -1,4 +1,4 @@
-// The report while the program runs.
+// Reports that are written while the program runs.
 
 #include <csignal>
 #include <cstdlib>

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Programs that know nothing of Terrace get the results of MPI from the drop-in, and a report says who ran what.
+"""Unchanged MPI programs get the same results under the drop-in, and its report counts the calls of MPI and Terrace.
 
 usage: drop_in_test.py PROGRAM SOLVER TERRACE LIBRARY RANKS MPIRUN [ARGUMENTS]
 """
@@ -23,7 +23,7 @@ ENVIRONMENT = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_R
 
 
 def run(tests="*", program=None, **variables):
-    """Runs a program, the tests if none is named; with variables under the drop-in. Returns it, finished."""
+    """Runs `program`, or the tests; under the drop-in if there are variables. Returns the completed process."""
     if variables:
         variables["LD_PRELOAD"] = LIBRARY
     passed_on = [word for name, value in variables.items()
@@ -40,7 +40,7 @@ class DropIn(unittest.TestCase):
         return done
 
     def report(self, tests="*", **variables):
-        """Runs the program and returns the rows of its report, by call."""
+        """Runs the tests. Returns the rows of their report, by call, and the completed process."""
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder) / "report.json"
             done = self.passes(run(tests, TERRACE_PMPI_REPORT=str(file), **variables))
@@ -54,12 +54,12 @@ class DropIn(unittest.TestCase):
         return rows, done
 
     def reasons(self, rows):
-        """Why calls passed: each row says "operation 3, datatype 2"."""
+        """Returns the reasons for which MPI ran calls. A row has them as "operation 3, datatype 2"."""
         return {part.split(" ")[0] for of_call in rows.values() for row in of_call
                 for part in row["passed"].split(", ") if part}
 
     def test_the_program_by_itself(self):
-        # Open MPI 4.1 itself crashes where a communicator is freed before a call of its own is complete.
+        # Open MPI 4.1 crashes if a communicator is freed before one of its calls is complete.
         self.passes(run("-*many_leave*:*outlive*"))
 
     def test_on_runs_all_calls_by_terrace(self):
@@ -84,7 +84,7 @@ class DropIn(unittest.TestCase):
 
     def test_a_report_is_written_on_request(self):
         rows, _ = self.report("control.*", TERRACE_PMPI="on")
-        self.assertEqual([row["calls"] for row in rows["allreduce"]], [3])  # the last one is of main()
+        self.assertEqual([row["calls"] for row in rows["allreduce"]], [3])  # the last call is in main()
 
     def test_rows_of_freed_communicators_are_one(self):
         if RANKS == ("3" if MPICH else "4"):

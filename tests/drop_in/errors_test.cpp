@@ -1,4 +1,4 @@
-// Errors of Terrace's own, and arguments that are wrong on one rank alone.
+// Terrace's errors under the drop-in, and arguments that are wrong on only one rank.
 
 #include <chrono>
 #include <cstdlib>
@@ -29,7 +29,7 @@ std::string text_of(int code) {
     return {text, static_cast<std::size_t>(length)};
 }
 
-// True in runs whose deadline is a second.
+// Returns true in runs with a timeout of a second.
 bool has_deadline() {
     const char* seconds = std::getenv("TERRACE_TIMEOUT");
     return seconds != nullptr && std::string(seconds) == "1" && size_of() > 1;
@@ -80,7 +80,7 @@ TEST(deadline, is_told_to_the_communicators_handler) {
     MPI_Errhandler_free(&handler);
 }
 
-// The others wait for the rank's next call, as under MPI: it makes that call again, rightly.
+// One rank's invalid call fails. The other ranks wait, as under MPI, until it repeats the call with valid arguments.
 TEST(invalid_arguments, of_one_rank_keep_nobody_from_the_next_call) {
 #ifndef OMPI_MAJOR_VERSION
     GTEST_SKIP() << "MPICH of Debian and of PyPI is built without checks, and crashes";

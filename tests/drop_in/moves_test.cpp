@@ -1,4 +1,4 @@
-// Calls that move data: types that differ between ranks, gaps, and places that MPI allows.
+// Calls that move data: datatypes that differ between ranks, gaps, and any order of blocks.
 
 #include <algorithm>
 #include <numeric>
@@ -11,7 +11,7 @@ namespace drop_in {
 
 namespace {
 
-// The elements of all ranks, side by side.
+// Returns the elements of all ranks, one rank after another.
 std::vector<int> of_all(int ranks, std::size_t each) {
     std::vector<int> all;
     for (int r = 0; r < ranks; ++r) {
@@ -21,7 +21,7 @@ std::vector<int> of_all(int ranks, std::size_t each) {
     return all;
 }
 
-// Every other int: n of them.
+// Returns the datatype of n ints, with a gap of one int after each.
 MPI_Datatype every_other(int n) {
     MPI_Datatype made = MPI_DATATYPE_NULL;
     MPI_Type_vector(n, 1, 2, MPI_INT, &made);
@@ -48,7 +48,7 @@ TEST(moves, bcast) {
         }
 }
 
-// One rank alone has a derived type: the signatures are equal, as MPI requires, and nothing else is.
+// One rank has a derived type. Ranks' type signatures are equal, as MPI requires; their datatypes and counts differ.
 TEST(moves, bcast_of_types_that_differ) {
     const int rank = rank_in(), ranks = size_of(), n = 1000;
     for (int odd = 0; odd < ranks; ++odd) {
@@ -93,7 +93,7 @@ TEST(moves, allgather_of_a_pair_of_types) {
     MPI_Type_free(&type);
 }
 
-// Displacements are a rank's own: blocks may have gaps, and any order.
+// Displacements may differ between ranks; blocks may have gaps, and any order.
 TEST(moves, allgatherv_with_gaps) {
     const int rank = rank_in(), ranks = size_of();
     for (const int n : counts) {
@@ -192,7 +192,7 @@ TEST(moves, gather_and_scatter) {
 
 TEST(moves, barrier) { EXPECT_EQ(MPI_Barrier(MPI_COMM_WORLD), MPI_SUCCESS); }
 
-// A rank waits in a collective for one whose message it has to receive first.
+// Rank 0 waits in a collective for rank 1, which first needs rank 0 to receive its message.
 TEST(moves, a_collective_moves_other_messages_along) {
     const int rank = rank_in(), ranks = size_of();
     if (ranks < 2) GTEST_SKIP();

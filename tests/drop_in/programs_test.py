@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Small programs of C and Fortran, compiled by an MPI's own compilers, alone and under its drop-in.
+"""Small programs in C, C++ and Fortran, compiled with an MPI's compilers, run without and with its drop-in.
 
 usage: programs_test.py TERRACE MPI LIBRARY MPIRUN [ARGUMENTS]
 
 MPI is openmpi, mpich or mpiabi, whose compilers are beside MPIRUN. A program checks its results and prints "wrong: 0".
-Programs whose compiler is not here are left out by name.
+A program without a compiler for its language is skipped.
 """
 import json
 import os
@@ -25,7 +25,7 @@ ENVIRONMENT = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_R
 
 
 def compiler_of(language):
-    """The MPI's wrapper; None where it or the compiler behind it is missing."""
+    """Returns the path of the MPI's compiler wrapper; None if it, or gfortran for Fortran, is missing."""
     names = [f"{language}_abi"] if MPI == "mpiabi" else [f"{language}.{MPI}", language]
     wrapper = next(filter(None, (shutil.which(name, path=os.path.dirname(MPIRUN[0])) for name in names)), None)
     if wrapper is None or (language == "mpifort" and shutil.which("gfortran") is None):
@@ -34,7 +34,7 @@ def compiler_of(language):
 
 
 def can_start(program):
-    """Whether the MPI that a program is linked to polls functions that it is given."""
+    """Returns whether the program's MPI polls the drop-in's functions, so Terrace can run nonblocking calls."""
     def said(*words):
         return subprocess.run([*words], text=True, check=True, stdout=subprocess.PIPE).stdout
     libraries = re.findall(r"=> (\S*/libmpi\S*)", said("ldd", program))
@@ -59,7 +59,7 @@ class Programs(unittest.TestCase):
         if compiler is None:
             self.skipTest(f"{source}: no {language} of {MPI} here")
         program = self.folder / pathlib.Path(source).stem
-        if language == "mpifort":  # without a module gfortran compares the calls with one another
+        if language == "mpifort":  # without a module, gfortran compares the argument types of calls
             options += ("-fallow-argument-mismatch",)
         done = subprocess.run([compiler, str(SOURCES / source), "-o", str(program), "-O1", "-pthread", *options],
                               text=True, capture_output=True)
@@ -67,7 +67,7 @@ class Programs(unittest.TestCase):
         return program
 
     def run_program(self, program, *under, **variables):
-        """The output of a program, started by the words of `under`; `self.warnings` is what it wrote beside it."""
+        """Runs a program by the words of `under`. Returns its output; self.warnings gets its standard error."""
         words = [word for name, value in variables.items()
                  for word in (["-x", f"{name}={value}"] if MPI == "openmpi" else ["-env", name, str(value)])]
         done = subprocess.run([*MPIRUN, "-np", RANKS, *words, *under, str(program)], text=True, capture_output=True,
@@ -77,7 +77,7 @@ class Programs(unittest.TestCase):
         return done.stdout.strip()
 
     def by_terrace(self, program, *under, **variables):
-        """Runs under the drop-in. Returns how many calls of each kind ran by Terrace."""
+        """Runs under the drop-in. Returns how many calls Terrace ran, by name."""
         report = self.folder / "report.json"
         variables |= {"TERRACE_PMPI": "on", "TERRACE_PMPI_REPORT": report}
         self.assertEqual(self.run_program(program, *under, **variables), "wrong: 0")
@@ -87,7 +87,7 @@ class Programs(unittest.TestCase):
         return calls
 
     def check(self, source, expected, *options):
-        """Alone, by Terrace where it can, and in trials."""
+        """Runs a program without the drop-in, with trials, and by Terrace. Returns Terrace's calls of the last run."""
         program = self.compiled(source, *options)
         self.assertEqual(self.run_program(program), "wrong: 0")
         self.assertEqual(self.run_program(program, TERRACE_PMPI="auto", LD_PRELOAD=LIBRARY), "wrong: 0")
@@ -150,11 +150,11 @@ class Programs(unittest.TestCase):
         calls = self.check("large_counts.c", set())
         twice = {"allreduce", "reduce", "bcast", "allgather", "allgatherv", "reduce_scatter", "reduce_scatter_block",
                  "alltoall", "alltoallv", "gather", "scatter"}
-        more = {"reduce": 1}  # of the number of wrong results
+        more = {"reduce": 1}  # sums the numbers of wrong results
         self.assertEqual({call: calls.get(call) for call in twice},
                          {call: 2 + more.get(call, 0) for call in twice})
 
-    # What runs then must read nothing that is gone: valgrind sees it.
+    # Code that runs in the destructor must not use destroyed objects. Valgrind detects such reads.
     def test_a_static_object_that_ends_mpi(self):
         calls = self.check("static_session.cpp", {"allreduce"})
         self.assertEqual(calls, {"allreduce": 12, "bcast": 0}, "no communicator is made any more")

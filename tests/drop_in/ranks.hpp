@@ -19,8 +19,8 @@ inline int size_of(MPI_Comm comm = MPI_COMM_WORLD) {
     return size;
 }
 
-/// The element i that a rank passes in: any bits of the type. Of floats small whole numbers, whose sums are exact, and
-/// small numbers of short integers, whose sums Open MPI does not let wrap around.
+/// Returns element i of a rank's input. Integers have any bits; floats are small whole numbers, whose sums are exact.
+/// Short integers are small, since Open MPI does not let their sums wrap around.
 template <class T>
 T element(int rank, std::size_t i) {
     const std::uint64_t mixed = (static_cast<std::uint64_t>(rank) * 1'000'003 + i + 17) * 0x9e3779b97f4a7c15u;
@@ -35,7 +35,7 @@ std::vector<T> elements(int rank, std::size_t count) {
     return all;
 }
 
-/// The counts that calls are tried with.
+/// Counts that tests use.
 inline const std::vector<int> counts{1, 3, 1000, 70'001};
 
 }  // namespace drop_in

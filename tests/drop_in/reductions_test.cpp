@@ -1,4 +1,4 @@
-// Reductions of an MPI program, compared with what they are: with the drop-in and without it.
+// Reductions of an MPI program, compared with a serial reduction: with the drop-in and without it.
 
 #include <algorithm>
 #include <complex>
@@ -14,14 +14,14 @@ namespace drop_in {
 
 namespace {
 
-// MPICH 4.0.2 and 5.0.2 copy memory onto itself there, and end the program.
+// In a reduce-scatter in place, MPICH 4.0.2 and 5.0.2 copy memory onto itself, and end the program.
 #ifdef OMPI_MAJOR_VERSION
 constexpr bool scatters_in_place = true;
 #else
 constexpr bool scatters_in_place = false;
 #endif
 
-// Integers wrap around.
+// Returns the result of an operation; integers wrap around.
 template <class T>
 T combined(MPI_Op op, T a, T b) {
     if constexpr (std::is_integral_v<T>) {
@@ -60,7 +60,7 @@ void expect_reductions(MPI_Datatype type, const std::vector<MPI_Op>& ops) {
             MPI_Allreduce(mine.data(), got.data(), n, type, op, MPI_COMM_WORLD);
             MPI_Allreduce(MPI_IN_PLACE, in_place.data(), n, type, op, MPI_COMM_WORLD);
             EXPECT_TRUE(got == all && in_place == all) << "allreduce of " << n;
-            // MPICH 4.0.2 itself crashes in place where the root is not rank 0.
+            // In place the root is rank 0, since MPICH 4.0.2 crashes with other roots.
             const int root = ranks - 1;
             in_place = mine;
             std::fill(got.begin(), got.end(), T(0));
@@ -129,7 +129,7 @@ TEST(reductions, in_blocks) {
     }
 }
 
-// What MPI runs: operations of the user's, MPI_MAXLOC, other groups, nothing at all.
+// Calls that MPI runs: user-defined operations, MPI_MAXLOC, intercommunicators, no elements, one rank.
 TEST(passed_on, operations_and_pairs) {
     const int rank = rank_in(), ranks = size_of();
     MPI_Op second = MPI_OP_NULL;
@@ -170,7 +170,7 @@ TEST(passed_on, between_two_groups) {
     MPI_Comm_free(&own);
 }
 
-// An invalid argument gets an error of MPI's on the rank that has it, by its handler; calls after it work.
+// MPI reports an invalid argument on its rank, by the communicator's error handler; later calls work.
 TEST(invalid_arguments, are_reported_by_mpi) {
 #ifndef OMPI_MAJOR_VERSION
     GTEST_SKIP() << "MPICH of Debian and of PyPI is built without checks, and crashes";

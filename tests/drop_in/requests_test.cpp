@@ -1,4 +1,4 @@
-// Calls that do not block: real requests of MPI's, which move along while a rank waits for something else.
+// Nonblocking calls: they have real MPI requests, and progress while a rank waits for something else.
 
 #include <algorithm>
 #include <numeric>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int n = 20'000;
 
-// So that the communicator of the drop-in is there, which a call that does not block cannot make.
+// Creates the drop-in's communicator by a blocking call, since a nonblocking call cannot create it.
 void make_ready() {
     int one = 1;
     MPI_Allreduce(MPI_IN_PLACE, &one, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
@@ -50,7 +50,7 @@ TEST(requests, are_waited_for_in_every_way) {
     }
 }
 
-// Each rank waits in MPI_Recv for a message that is sent when another rank's call is complete.
+// Each rank but rank 0 waits in MPI_Recv for a message that rank 0 sends when its call is complete.
 TEST(requests, move_along_in_mpi_recv) {
     make_ready();
     const int rank = rank_in(), ranks = size_of();
@@ -133,7 +133,7 @@ TEST(requests, of_blocks_of_any_length) {
     exchange(again, r[2]);
     MPI_Ireduce_scatter(ones.data(), reduced.data(), lengths.data(), MPI_INT, MPI_SUM, MPI_COMM_WORLD, &r[3]);
     int sum = 1;
-    MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);  // behind those in flight
+    MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);  // while others are in flight
     EXPECT_EQ(sum, ranks);
     MPI_Waitall(4, r.data(), MPI_STATUSES_IGNORE);
     EXPECT_TRUE(got == expected && again == expected && gathered == all);
@@ -150,7 +150,7 @@ TEST(requests, keep_a_datatype_that_is_freed) {
     MPI_Request request = MPI_REQUEST_NULL;
     MPI_Ibcast(data.data(), 1, every_other, ranks - 1, MPI_COMM_WORLD, &request);
     MPI_Type_free(&every_other);
-    MPI_Datatype another = MPI_DATATYPE_NULL;  // whose handle may be the same
+    MPI_Datatype another = MPI_DATATYPE_NULL;  // may get the same handle
     MPI_Type_contiguous(3, MPI_INT, &another);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
     MPI_Type_free(&another);

@@ -1,4 +1,4 @@
-// Several threads, each with a communicator of its own.
+// Several threads, each with its own communicator.
 
 #include <algorithm>
 #include <thread>

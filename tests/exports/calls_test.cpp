@@ -1,4 +1,4 @@
-// Formats of single calls: what is written is read back, is what the plan does, and is proved; what is damaged is
+// Formats of single calls: an exported call reads back, has the plan's messages, and is proved. A damaged file is
 // refused, or does the same.
 
 #include <algorithm>
@@ -34,7 +34,7 @@ std::vector<export_format> call_formats() {
     return found;
 }
 
-using sizes = std::map<std::pair<int, int>, std::vector<std::int64_t>>;  // elements of the messages, by from and to
+using sizes = std::map<std::pair<int, int>, std::vector<std::int64_t>>;  // elements per message, by (from, to)
 
 sizes sorted(sizes of) {
     for (auto& [way, counts] : of) std::ranges::sort(counts);
@@ -80,7 +80,7 @@ TEST(chakra, says_that_a_set_is_too_large_to_be_read) {
     EXPECT_EQ(chakra_note(call), "1000001 nodes in the files: terrace verify reads up to 1000000");
 }
 
-// Files of length-delimited messages, one of them changed: a byte, its place, or its absence.
+// Changes one message of a file of length-delimited messages: flips a bit, swaps it with another, or removes it.
 void damage_trace(std::string& text, dice& d) {
     std::vector<std::string> messages;
     for (std::size_t begin = 0; begin < text.size();) {

@@ -20,7 +20,7 @@ inline std::vector<std::string> lines_in(const std::string& text) {
     return lines;
 }
 
-/// Changes a text in one place: a line gone, there twice, or elsewhere; a digit or letter gone or another one.
+/// Changes a text in one place: removes, repeats or moves a line, or removes or replaces a character.
 inline void damage_text(std::string& text, dice& d) {
     std::vector<std::string> lines = lines_in(text);
     const auto n = static_cast<std::ptrdiff_t>(d.below(lines.size()));
@@ -49,7 +49,7 @@ inline void collect(nlohmann::ordered_json& value, std::vector<nlohmann::ordered
         for (nlohmann::ordered_json& inner : value) collect(inner, all);
 }
 
-/// Changes a value anywhere in JSON, or removes or moves an item of a list.
+/// Changes a value anywhere in JSON, or removes or moves an item of an array or object.
 inline void damage_json(std::string& text, dice& d) {
     nlohmann::ordered_json all = nlohmann::ordered_json::parse(text);
     std::vector<nlohmann::ordered_json*> values, texts;

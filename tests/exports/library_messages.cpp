@@ -1,10 +1,10 @@
-// What library_messages_test.py compares: calls of an MPI library, and the messages that library_algorithms has.
+// Helper of library_messages_test.py, which compares an MPI library's messages with those of library_algorithms.
 //     library_messages rules CALLS RANKS: prints the file by which the library runs these calls
 //     library_messages expected CALLS RANKS COLLECTIVE: prints all messages, as "from to bytes count"
 //     mpirun ... library_messages run CALLS RANKS COLLECTIVE: calls the collective with these sizes
-// CALLS: "rules", each size by another algorithm of Open MPI; "own", what that chooses by itself; "mpich", sizes by
-// turns over all ranks and node by node. MPICH has no count of messages: `run` prints what this rank gave UCX, as "from
-// bytes count", and `expected` the same for nodes of two ranks.
+// CALLS: "rules" runs each size by another algorithm of Open MPI; "own" by Open MPI's own choice; "mpich" by another
+// composition of MPICH. MPICH does not count messages, so its `run` prints the data that this rank passed to UCX, as
+// "from bytes count", and its `expected` the same for nodes of two ranks.
 
 #include <mpi.h>
 
@@ -31,10 +31,10 @@ struct library_call {
     const library_algorithm* how;
 };
 
-// Sizes whose halves of halves, segments and shares are whole.
+// Returns a size that is whole when it is halved repeatedly, or divided into segments or shares.
 std::int64_t bytes_of(int ranks, std::size_t call) { return std::int64_t{65536} * ranks * static_cast<int>(call + 1); }
 
-// Of each collective, sizes by the library's algorithms in turns.
+// Returns rules that give each algorithm of the library a range of sizes, per collective.
 library_choices choices(int ranks, int library_algorithm::*number) {
     library_choices made;
     for (const library_algorithm& a : library_algorithms()) {
@@ -70,7 +70,7 @@ struct sum {
     std::int64_t messages = 0;
 };
 
-// Nodes have two ranks; the node of a rank is its remainder, as MPICH deals ranks to pretended nodes.
+// Prints the messages of nodes of two ranks. Rank r is on node r % nodes, as MPICH deals out ranks to pretended nodes.
 void print_expected_of_mpich(int ranks, const std::vector<library_call>& calls) {
     const int nodes = ranks / 2;
     std::map<int, sum> sums;
@@ -125,7 +125,7 @@ sum given_to_ucx;
 }  // namespace
 
 #ifdef MPICH
-// Stands before the function of UCX that MPICH calls.
+// Counts, and calls the function of UCX that it replaces for MPICH.
 extern "C" [[gnu::visibility("default")]] void* ucp_tag_send_nbx(void* to, const void* buffer, std::size_t bytes,
                                                                  std::uint64_t tag, const void* how) {
     static const auto next = reinterpret_cast<decltype(&ucp_tag_send_nbx)>(dlsym(RTLD_NEXT, "ucp_tag_send_nbx"));

@@ -1,5 +1,5 @@
-"""The algorithms that `terrace export` prices send what the library sends: Open MPI by its monitoring component, with
-rules and where it chooses by itself; MPICH by what it gives UCX, with compositions.
+"""The algorithms that `terrace export` prices send the same messages as the library. Open MPI's monitoring component
+counts them, with rules and with its own choice; for MPICH, with compositions, a wrapper of UCX's send does.
 
 usage: library_messages_test.py openmpi|mpich PROGRAM MPIRUN...
 """
@@ -16,7 +16,7 @@ def printed(*words):
 
 
 def by_ranks(text):
-    """Bytes and messages, by from and to, or by from."""
+    """Returns (bytes, messages) by (from, to), or by (from,)."""
     lines = [tuple(map(int, line.split())) for line in text.splitlines()]
     return {line[:-2]: line[-2:] for line in lines}
 
@@ -41,7 +41,7 @@ class Mpich(unittest.TestCase):
 
 class OpenMpi(unittest.TestCase):
     def sent(self, launch, words, parameters):
-        """What the ranks' files say."""
+        """Runs the calls. Returns (bytes, messages) by (from, to), as the ranks' files have them."""
         with tempfile.TemporaryDirectory() as folder:
             parameters = {"pml_monitoring_enable": 2, "pml_monitoring_enable_output": 3,
                           "pml_monitoring_filename": f"{folder}/sent", **parameters}
@@ -56,7 +56,7 @@ class OpenMpi(unittest.TestCase):
         return found
 
     def rules(self, ranks):
-        """The parameters by which Open MPI reads them."""
+        """Writes rules. Returns the parameters that make Open MPI read them."""
         file = tempfile.NamedTemporaryFile("w", suffix=".txt")
         self.addCleanup(file.close)
         file.write(printed(PROGRAM, "rules", "rules", ranks))

@@ -1,4 +1,4 @@
-// Execution plans of MSCCL++: proved, and run by another interpreter.
+// Execution plans of MSCCL++: proved by the verifier, and run by an independent interpreter.
 
 #include <cstdlib>
 #include <filesystem>
@@ -38,7 +38,7 @@ TEST(mscclpp, plans_are_proved_and_run_on_threads) {
     EXPECT_GT(written, calls * 3 / 4);
 }
 
-// Proved ones run on threads, with the right result each time. @returns verdicts by file
+// Judges the plans of a directory, and runs each proved plan on threads 20 times. @returns verdicts by file
 std::map<std::string, std::string> verdicts_of(const std::filesystem::path& directory) {
     std::map<std::string, std::string> verdicts;
     for (const auto& entry : std::filesystem::directory_iterator(directory)) {
@@ -56,13 +56,13 @@ std::map<std::string, std::string> verdicts_of(const std::filesystem::path& dire
     return verdicts;
 }
 
-// Plans that our writer has not made: reads of others' memory, groups of thread blocks.
+// Plans with features that Terrace does not write: reads of peers' memory, groups of thread blocks.
 TEST(mscclpp, samples_are_proved_and_run_on_threads) {
     const auto verdicts = verdicts_of(std::filesystem::path(TERRACE_SOURCE_ROOT) / "tests/fuzz/corpus/export-mscclpp");
     for (const std::string sample : {"groups.json", "reads_and_writes.json"}) EXPECT_EQ(verdicts.at(sample), "proved");
 }
 
-// TERRACE_MSCCLPP_PLANS is a directory of plans that others wrote.
+// TERRACE_MSCCLPP_PLANS is a directory of plans of other programs.
 TEST(mscclpp, plans_of_others_do_as_they_are_judged) {
     const char* directory = std::getenv("TERRACE_MSCCLPP_PLANS");
     if (directory == nullptr) GTEST_SKIP() << "set TERRACE_MSCCLPP_PLANS to a directory of execution plans";

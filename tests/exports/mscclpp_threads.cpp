@@ -25,8 +25,8 @@ constexpr std::chrono::seconds patience{10};
 
 struct memory {
     std::vector<number> own[3];     // input, output, scratch
-    number* buffer[3] = {};         // in place, two are one
-    std::vector<number> passed_in;  // what the caller has in the input
+    number* buffer[3] = {};         // two are equal in place
+    std::vector<number> passed_in;  // initial input
 };
 
 class interpreter {
@@ -105,7 +105,7 @@ private:
         return {begin + from, size * (block + 1) / blocks - from};
     }
 
-    // Racing plans are wrong and not undefined.
+    // A plan with a race has a wrong result, but no undefined behaviour.
     static number load(const number* from) {
         return std::atomic_ref(*const_cast<number*>(from)).load(std::memory_order_relaxed);
     }
@@ -146,7 +146,7 @@ private:
         return &barriers_[rank][op.at("barrier_id").get<std::size_t>()];
     }
 
-    // The k-th channel to a peer is the peer's k-th back.
+    // The k-th channel from a rank to a peer is also the k-th channel from the peer to the rank.
     void signal(std::size_t rank, const std::string& type, std::size_t channel) {
         const std::vector<int>& mine = channels_.at(rank).at(type);
         const auto peer = static_cast<std::size_t>(mine[channel]);
@@ -167,7 +167,7 @@ private:
         });
     }
 
-    // Rounds of the barrier follow one another.
+    // The counter is not reset between rounds of the barrier.
     void meet(std::atomic<int>& arrived, int all) {
         const int mine = arrived++;
         wait_for([&] { return arrived.load() >= (mine / all + 1) * all; });

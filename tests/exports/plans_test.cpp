@@ -1,5 +1,5 @@
-// Formats of plans: what is written is read back; what is damaged is refused, differs from the plan, or means the
-// same, which is judged without the reader.
+// Formats of plans: an exported file reads back. A damaged file is refused, differs from the plan, or means the same;
+// the last is judged without the reader.
 
 #include <algorithm>
 #include <map>
@@ -19,7 +19,7 @@
 namespace terrace::detail::test {
 namespace {
 
-// A plan with everything that a format may need.
+// Returns a random plan with all data that the format needs.
 plan_data make_plan(const export_format& format, dice& d) {
     plan_data plan;
     if ((format.name == "json" || format.name == "simgrid") && d.coin()) plan = make_call(d, all_collectives).plan;
@@ -33,7 +33,7 @@ plan_data make_plan(const export_format& format, dice& d) {
     plan.name = "drawn";
     for (std::size_t n = 0; n < plan.machine.node_sizes().size(); ++n)
         plan.machine.hosts.push_back(fmt::format("tux{}", n + d.below(2) * 100));
-    return parse_plan(write_plan(plan), "drawn");  // with figures as files have them
+    return parse_plan(write_plan(plan), "drawn");  // rounds numbers as files do
 }
 
 std::string meaning(const pugi::xml_node& node) {
@@ -44,7 +44,7 @@ std::string meaning(const pugi::xml_node& node) {
     return fmt::format("{}{}", node.name(), parts);
 }
 
-// What a file means, found without its reader: files with one meaning are equal here; not all that are unequal differ.
+// Returns a file's text in a normal form, without its reader. Equal forms mean the same; unequal ones may, too.
 std::string meaning(std::string_view format, const std::string& text) {
     if (format == "json") return nlohmann::json::parse(text, nullptr, false).dump();
     if (format == "mpich") return nlohmann::ordered_json::parse(text, nullptr, false).dump();
@@ -87,7 +87,7 @@ TEST(plan_formats, a_file_that_means_something_else_is_refused_or_differs) {
             else damage_text(text, d);
             plan_facts read;
             const std::string refusal = refusal_of([&] { read = format.read({"mutant", text}); });
-            if (meaning(format.name, text) == meaning(format.name, before)) {  // a comment, or another way to say it
+            if (meaning(format.name, text) == meaning(format.name, before)) {  // a comment, or an equivalent text
                 ++same;
                 continue;
             }

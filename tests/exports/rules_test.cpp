@@ -1,4 +1,4 @@
-// Rules for Open MPI: worth their place, read back, and refused when they are damaged.
+// Rules for Open MPI and MPICH: worth having, read back, and refused if they are damaged.
 
 #include <algorithm>
 #include <sstream>
@@ -41,7 +41,7 @@ TEST(rules, take_the_place_of_a_choice_that_costs_clearly_more) {
     for (int n = 0; n < machines; ++n) {
         plan_data plan = plan_without_torus(d);
         const std::vector<std::string> numbers = numbers_of(openmpi_rules(plan, {}));
-        hierarchy& late = plan.machine;  // start-ups count twice
+        hierarchy& late = plan.machine;  // with twice the start-ups, as rules count them
         for (level& l : late.levels) l.latency *= 2, l.overhead *= 2;
         const auto number = [&](std::size_t at) { return std::stoll(numbers.at(at)); };
         std::size_t next = 1;
@@ -101,7 +101,7 @@ TEST(rules, with_a_number_too_few_or_too_many_are_refused) {
     }
 }
 
-// A number that may stand at its place is another rule; all others are refused where they stand.
+// Replaces numbers of a file by invalid ones. The message has the line and column of the error.
 TEST(rules, with_another_number_are_refused_where_it_stands) {
     const std::string rules = "# collectives\n1\n2 1\n8 2\n0 3 0 0\n4096 4 0 0\n";
     const auto refusal = [&](std::string_view from, std::string_view to) {
@@ -126,7 +126,7 @@ TEST(rules, of_mpich_with_a_letter_too_few_are_refused) {
     EXPECT_EQ(refusal_of([&] { read_mpich_compositions({"rules", text}); }), "accepted");
     for (std::size_t n = 0; n < text.size(); ++n) {
         if (std::string_view(" \n0123456789").find(text[n]) != std::string_view::npos) continue;
-        if (text[n] == '=' && text[n - 1] == '<') continue;  // then it is "<", another rule
+        if (text[n] == '=' && text[n - 1] == '<') continue;  // "<" is valid, too: another rule
         std::string damaged = text;
         damaged.erase(n, 1);
         const std::string refusal = refusal_of([&] { read_mpich_compositions({"rules", damaged}); });
@@ -134,7 +134,7 @@ TEST(rules, of_mpich_with_a_letter_too_few_are_refused) {
     }
 }
 
-// MPICH 4.0 aborts on all of them, but the last: it reads another number.
+// MPICH 4.0 aborts on these files, or reads another number.
 TEST(rules, of_mpich_that_leave_it_without_a_choice_are_refused) {
     const std::string good = R"({"collective=bcast": {"comm_type=intra": {
 "is_sendbuf_inplace=yes": {"composition=MPIDI_Bcast_intra_composition_alpha": {}},

@@ -1,4 +1,4 @@
-// How long a message takes under SimGrid, pair by pair: ping BYTES FROM TO ... prints "FROM TO SECONDS" for each pair.
+// Measures messages under SimGrid, pair by pair: ping BYTES FROM TO ... prints "FROM TO SECONDS" for each pair.
 #include <cstdio>
 #include <cstdlib>
 #include <vector>

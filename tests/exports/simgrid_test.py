@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""SimGrid on the platforms that `terrace export --to simgrid` writes. Skipped where SimGrid is not installed.
+"""SimGrid on the platforms that `terrace export --to simgrid` writes. Skipped if SimGrid is not installed.
 
 usage: simgrid_test.py TERRACE PING.cpp
 """
@@ -21,7 +21,7 @@ SETTINGS = {"network/model": "CM02", "network/bandwidth-factor": "1", "network/l
             "smpi/simulate-computation": "no", "smpi/send-is-detached-thresh": "0", "smpi/wtime": "0",
             "smpi/display-timing": "no", "surf/precision": "1e-8"}
 
-HEADER = 16  # SMPI adds that to every message [bytes]
+HEADER = 16  # of every message of SMPI [bytes]
 # Racks of 2 and 3 nodes, of 2 ranks each.
 MACHINE = uneven([[2, 2], [2, 2, 2]])
 NICS = """\
@@ -42,7 +42,7 @@ class SimGrid(Scratch):
         self.assertEqual(done.returncode, 0, done.stdout)
         return done.stdout
 
-    # The slowest link's rate and the latency of the level where the two meet, and nothing else.
+    # A message's time has the slowest link's rate, the latency of the level where the ranks meet, and nothing else.
     def test_messages_take_what_the_cluster_file_says(self):
         self.call("smpicxx", "-std=c++17", "-O0", PING, "-o", "ping")
         self.check_messages("cluster.yaml", 10, {

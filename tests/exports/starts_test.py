@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Open MPI and MPICH start ranks where exported orders say, and Open MPI 5 follows rules for `han`, if
-tools/install-deps has installed it. In the place of ssh, hosts are here, each with its name.
+"""Open MPI and MPICH start ranks in the exported order on the exported hosts. Open MPI 5, if tools/install-deps has
+installed it, follows rules for `han`. A substitute for ssh runs every host on this machine, under its own name.
 
 usage: starts_test.py TERRACE SOURCE_ROOT
 """
@@ -70,7 +70,7 @@ class Starts(Command):
     def test_open_mpi(self):
         words = ["--mca", "plm_rsh_agent", self.directory / "ssh", "--hostfile", self.file("hostfile")]
         self.start("mpirun.openmpi", *words)
-        if os.cpu_count() > 1:  # one rank a core
+        if os.cpu_count() > 1:  # rankfiles need a core per rank
             self.start("mpirun.openmpi", *words, "--rankfile", self.file("rankfile"), "-np", "5")
 
     def test_open_mpi_5_says_that_it_follows_rules_for_han(self):

@@ -53,12 +53,12 @@ class Elastic(unittest.TestCase):
         return [tuple(line.strip().split(" ", 2)) for line in lines if line.endswith("\n")]
 
     def last_change(self, child):
-        """Of the last change that a member has seen: (SIZE, GENERATION, ITERATIONS, [what it keeps])."""
+        """Returns (SIZE, GENERATION, ITERATIONS, [DESCRIPTORS, THREADS, MAPPINGS]) after a member's last change."""
         words = [event[2].split() for event in self.events(child) if event[0] == "members"]
         return (int(words[-1][1]), int(words[-1][2]), int(words[-1][3]), words[-1][4:]) if words else None
 
     def expect_members(self, size, beyond=-1, patience=60):
-        """All that run come to be that many, in one generation beyond the one given, which it returns."""
+        """Expects the running processes to become `size` members of one generation after `beyond`. Returns it."""
         end = time.monotonic() + patience
         while time.monotonic() < end:
             seen = [self.last_change(child) for child in self.running.values()]
@@ -151,7 +151,7 @@ class Elastic(unittest.TestCase):
         begin, failures, kept = time.monotonic(), 0, []
         while failures < 3 or time.monotonic() - begin < SOAK:
             time.sleep(dice.uniform(0, 2) if SOAK else 0.1)
-            victim = dice.choice([0, 2, 3])  # 1 is there from the beginning to the end
+            victim = dice.choice([0, 2, 3])  # 1 is a member from beginning to end
             self.kill(victim)
             failures += 1
             self.start(victim, "join")

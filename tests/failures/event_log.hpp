@@ -11,11 +11,11 @@
 
 namespace terrace::detail::test {
 
-/// What becomes of a process, as DIRECTORY/PID.events: an event a line, NAME TIME [WORDS], where TIME is
-/// CLOCK_MONOTONIC's.
+/// Writes events of this process into DIRECTORY/PID.events: lines of NAME TIME [WORDS], with the time of
+/// CLOCK_MONOTONIC [s].
 class event_log {
 public:
-    /// By the number that /proc has, which the test has, too: a process may be in a PID namespace of its own.
+    /// Opens the file. PID is the number in /proc, as the test sees it, since the process may be in a PID namespace.
     explicit event_log(const std::string& directory)
         : file_(std::fopen(
               fmt::format("{}/{}.events", directory, std::filesystem::read_symlink("/proc/self").string()).c_str(),
@@ -36,7 +36,7 @@ inline std::ptrdiff_t entries_of(const char* directory) {
     return std::distance(std::filesystem::directory_iterator(directory), std::filesystem::directory_iterator());
 }
 
-/// Returns how many mappings of shared memory there are, UCX's and ours.
+/// Returns the number of mappings of shared memory, UCX's and Terrace's.
 inline std::ptrdiff_t shared_mappings() {
     std::ifstream maps("/proc/self/maps");
     std::ptrdiff_t found = 0;
@@ -44,7 +44,7 @@ inline std::ptrdiff_t shared_mappings() {
     return found;
 }
 
-/// "DESCRIPTORS THREADS MAPPINGS" of this process.
+/// Returns "DESCRIPTORS THREADS MAPPINGS": how many of each this process has.
 inline std::string kept() {
     return fmt::format("{} {} {}", entries_of("/proc/self/fd"), entries_of("/proc/self/task"), shared_mappings());
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Ranks that fail at random points of random collectives: who is named, how soon, and what is left behind.
+"""Ranks fail at random points of random collectives. The others name them in time, and leave nothing behind.
 
-usage: failures_test.py CASES SURVIVOR [MPIRUN ...]     as job.py says
+usage: failures_test.py CASES SURVIVOR [MPIRUN ...]     (job.py explains the arguments)
 
 With TERRACE_TEST_ALL=1 there are 200 failures, else one of each kind.
 """
@@ -20,12 +20,12 @@ from job import (EVERYTHING, FAILURE_TIMEOUT, KINDS, MPIRUN, RECOVERY, SEED, TRA
                  looks_for_memory_for_ever, once)
 
 RANKS = 4
-FINALIZES = MPIRUN and "ulfm" not in RECOVERY  # under ULFM MPI_Finalize agrees with all first, and may not return
+FINALIZES = MPIRUN and "ulfm" not in RECOVERY  # with ULFM it needs all ranks, and may hang
 
 
 class Failures(Jobs):
     def expect_named_in_time(self, kind, *words):
-        """Ranks that fail in this way, at random points, are named by all others."""
+        """Lets ranks fail in this way at random points. Expects all others to name them."""
         do, how = KINDS[kind]
         dice = random.Random(f"{SEED} {kind}")
         count = 50 if EVERYTHING else 1
@@ -45,7 +45,7 @@ class Failures(Jobs):
                         endless += 1
                         continue
                     took.append(self.expect_verdict(job, {victim}, how, since, FAILURE_TIMEOUT))
-                    self.assertLess(took[-1], FAILURE_TIMEOUT + 1 + 5)  # the rest is for a loaded machine
+                    self.assertLess(took[-1], FAILURE_TIMEOUT + 1 + 5)  # 5 s more on a loaded machine
                     others = [rank for rank in range(RANKS) if rank != victim]
                     self.assertTrue(job.wait_until(lambda _: all(job.of(r, "destroyed") for r in others), 20))
                     if FINALIZES:
@@ -101,7 +101,7 @@ class Failures(Jobs):
               f"{', '.join(f'{t:.3f}' for t in took)} s", flush=True)
 
     def test_signals_interrupt_nothing(self):
-        """Communicators are made, used and shrunk while timers send signals: 10,000 a second."""
+        """Communicators are created, used and shrunk while timers send 10,000 signals a second."""
         for n in range(20 if EVERYTHING else 1):
             with self.subTest(n=n):
                 job = self.job(RANKS, SEED + n, "shrink", SIGNALS_A_SECOND="10000", TERRACE_LOG="info")
@@ -192,7 +192,7 @@ class Failures(Jobs):
         job.wait_until_ready()
         os.kill(job.pids[1], signal.SIGSTOP)
         self.assertTrue(job.wait_until(lambda _: all(job.of(rank, "error") for rank in (0, 2, 3)), 30), job.events())
-        # Who gives up first leaves, and over UCX the others may see that before their own deadline.
+        # The first rank to time out leaves. Over UCX the others may notice that before their own deadline.
         self.assertTrue(any("timed out after 2 s" in job.of(rank, "error")[2] for rank in (0, 2, 3)), job.events())
 
     @once
@@ -219,7 +219,7 @@ class Failures(Jobs):
         for events in job.events().values():
             kept = [words for name, _, words in events if name == "kept"]
             self.assertEqual([event for event in events if event[0] in ("wrong", "error")], [], job.said())
-            if kept:  # not of those that are to end
+            if kept:  # victims write none
                 self.assertEqual(kept[0], kept[1], "descriptors, threads, mappings of shared memory")
                 print(f"{cycles} communicators that failed: {kept[1]} descriptors, threads, mappings, as after 5")
 

@@ -1,6 +1,6 @@
-"""Jobs of ranks that make collectives until they are ended, and what they write down: for the tests beside it.
+"""Jobs of ranks that make collectives until they are killed, and their events. Used by the tests in this folder.
 
-Their command lines are CASES SURVIVOR [MPIRUN ...]: the tests run over UCX, or over MPI where mpirun is given. CASES is
+Their command lines are CASES SURVIVOR [MPIRUN ...]: the tests run over UCX, or over MPI if mpirun is given. CASES is
 a class of tests, or one test, as Failures.test_killed. MPIRUN gets `--enable-recovery`, or the words of
 TERRACE_TEST_RECOVERY instead, as `--with-ft ulfm` for Open MPI 5.
 """
@@ -25,7 +25,7 @@ RECOVERY = os.environ.get("TERRACE_TEST_RECOVERY", "--enable-recovery").split()
 FAILURE_TIMEOUT = 2.0 if EVERYTHING else 1.0
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 VCLUSTER = str(ROOT / "tools/vcluster")
-# What differs between transports is how ranks are killed and go on; the rest is shown over UCX.
+# Skips over MPI tests of behaviour that does not depend on the transport.
 once = unittest.skipIf(MPIRUN and not EVERYTHING, "over UCX, and over MPI with TERRACE_TEST_ALL=1")
 
 
@@ -33,7 +33,7 @@ def exhaust_memory(pid):
     resource.prlimit(pid, resource.RLIMIT_AS, (1 << 20, 1 << 20))
 
 
-# How a process fails, and what the others say of it.
+# Kinds of failures: the function that makes a process fail, and how the others report it.
 KINDS = {
     "killed": (lambda pid: os.kill(pid, signal.SIGKILL), "died"),
     "exits": (lambda pid: os.kill(pid, signal.SIGUSR1), "died"),
@@ -43,7 +43,7 @@ KINDS = {
 
 
 def ends(pid, patience=10.0):
-    """Whether a process ends in time."""
+    """Returns whether a process ends in time."""
     end = time.monotonic() + patience
     while time.monotonic() < end:
         try:
@@ -56,12 +56,12 @@ def ends(pid, patience=10.0):
 
 
 def looks_for_memory_for_ever(kind, pid):
-    """Open MPI 4.1 may, in MPI_Isend: such a rank has not failed."""
+    """Returns whether a rank without memory hangs, as in Open MPI 4.1's MPI_Isend: such a rank has not failed."""
     return bool(MPIRUN) and kind == "out of memory" and not ends(pid)
 
 
 class Job:
-    """Processes that make collectives until they are ended, and what they write down."""
+    """Processes that make collectives until they are killed, and their events."""
 
     def __init__(self, ranks, seed, *words, hosts=None, under=(), **variables):
         self.directory = pathlib.Path(tempfile.mkdtemp())
@@ -87,7 +87,7 @@ class Job:
         self.pids = {}
 
     def events(self):
-        """By pid: the events that its process has written, as (name, time, words)."""
+        """Returns the events (name, time, words) of each process, by pid."""
         found = {}
         for file in self.directory.glob("*.events"):
             lines = [line.split(" ", 2) for line in file.read_text().splitlines(keepends=True) if line.endswith("\n")]
@@ -95,7 +95,7 @@ class Job:
         return found
 
     def wait_until(self, holds, patience=60.0):
-        """Whether `holds(events)` comes true in time."""
+        """Returns whether `holds(events)` becomes true in time."""
         end = time.monotonic() + patience
         while time.monotonic() < end:
             if holds(self.events()):
@@ -112,7 +112,7 @@ class Job:
             raise AssertionError(f"not ready: {self.events()}\n{self.said()}")
 
     def of(self, rank, name):
-        """The first event of this name of a rank; None where there is none."""
+        """Returns a rank's first event of this name; None if it has none."""
         return next((event for event in self.events().get(self.pids[rank], []) if event[0] == name), None)
 
     def said(self):
@@ -126,7 +126,7 @@ class Job:
             except ProcessLookupError:
                 pass
         for child in self.children:
-            for end in (child.terminate, child.kill):  # mpirun may wait for ever, though all its ranks are gone
+            for end in (child.terminate, child.kill):  # mpirun may hang after all its ranks have ended
                 try:
                     child.wait(timeout=0.3 if end == child.terminate else 6)
                 except subprocess.TimeoutExpired:
@@ -147,7 +147,7 @@ class Jobs(unittest.TestCase):
         return job
 
     def expect_verdict(self, job, culprits, how, since, patience):
-        """All others name the same ranks, in time. Returns the seconds that the last of them took."""
+        """Expects all other ranks to name the culprits in time. Returns the seconds until the last of them did."""
         others = [rank for rank in range(job.ranks) if rank not in culprits]
         job.wait_until(lambda _: all(job.of(rank, "failed") or job.of(rank, "error") for rank in others), patience + 30)
         expected = " ".join(f"{rank}={how}" for rank in sorted(culprits))
@@ -159,7 +159,7 @@ class Jobs(unittest.TestCase):
         return max(job.of(rank, "failed")[1] for rank in others) - since
 
     def expect_others_go_on(self, job, left):
-        """Those with these pids go on by shrink(). Returns the seconds from the error to the first right result."""
+        """Expects these processes to go on by shrink(). Returns the seconds from the error to the first result."""
         def go_on(events):
             return all(any(name == "ready" and words.endswith(f" {len(left)}") for name, _, words in events[pid])
                        for pid in left)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What processes leave in /dev/shm and /tmp when they are killed while they make communicators: nothing.
+"""Processes that are killed while they create communicators leave nothing in /dev/shm and /tmp.
 
 usage: leftovers_test.py SURVIVOR
 
-Runs with a /dev/shm and a /tmp of its own, in a namespace that it makes.
+Creates a mount namespace with an empty /dev/shm and /tmp, and runs there.
 """
 import os
 import pathlib
@@ -18,13 +18,13 @@ SURVIVOR = str(pathlib.Path(sys.argv[1]).resolve())
 EVERYTHING = "TERRACE_TEST_ALL" in os.environ
 SEED = int(os.environ.get("TERRACE_TEST_SEED", "25"))
 RANKS = 3
-# As containers that share their files, and not their processes: all ranks have the same number.
+# Starts a rank as in a container that shares files but no processes, so all ranks have the same process number.
 CONTAINER = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
 OWN_FILES = 'mount -t tmpfs tmpfs /dev/shm && mount -t tmpfs tmpfs /tmp && exec "$@"'
 
 
 class Job:
-    """Ranks that make communicators and windows for ever."""
+    """Ranks that create communicators and windows until they are killed."""
 
     def __init__(self, folder, under=()):
         self.folder = folder
@@ -63,7 +63,7 @@ def wait_until(holds, patience=60.0):
 class Leftovers(unittest.TestCase):
     def setUp(self):
         self.dice = random.Random(SEED)
-        # Beside the two directories that are looked at.
+        # Outside the two directories that the test checks.
         folder = tempfile.TemporaryDirectory(dir="/var/tmp")
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
@@ -77,7 +77,7 @@ class Leftovers(unittest.TestCase):
         return job
 
     def kill_somewhen(self, number, under=()):
-        """Kills the ranks at a moment of the first second, one after the other or together."""
+        """Kills the ranks at a random moment of the first second, one after another or together."""
         job = self.job(number, under)
         at = self.dice.random()
         time.sleep(at)
@@ -89,7 +89,7 @@ class Leftovers(unittest.TestCase):
             self.expect_nothing(self.kill_somewhen(number))
 
     def test_containers_with_equal_process_numbers(self):
-        """Jobs at the same time share memory, and a later one removes what a name was left of."""
+        """Simultaneous jobs can share memory. A later job removes names that killed jobs have left."""
         for number in range(20 if EVERYTHING else 2):
             jobs = [self.job(f"{number}-{i}", CONTAINER) for i in range(2)]
             for job in jobs:
@@ -104,7 +104,7 @@ class Leftovers(unittest.TestCase):
             self.kill_somewhen(f"killed-{number}", CONTAINER)
         last = self.job("last", CONTAINER)
         self.assertTrue(wait_until(last.is_ready), last.said("output"))
-        # It has a name there for moments.
+        # While the job runs, a name exists there only for short times.
         self.assertTrue(wait_until(lambda: not os.listdir("/dev/shm"), 10), os.listdir("/dev/shm"))
         self.assertEqual(os.listdir("/tmp"), [])
 

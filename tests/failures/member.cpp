@@ -1,8 +1,8 @@
-// A member of an elastic job that trains: each iteration adds the average of all members' ones to its state.
+// A member of an elastic training job. Each iteration averages gradients of 1, and adds the result to the state.
 //
 // usage: member DIRECTORY begin FOUNDERS | member DIRECTORY join
 //
-// TERRACE_BOOTSTRAP, TERRACE_RANK (the number) and TERRACE_SIZE (the most) say where. Writes event_log.hpp's events:
+// Reads TERRACE_BOOTSTRAP, TERRACE_RANK (its number), TERRACE_SIZE (the most members). Writes events (event_log.hpp):
 //   members NUMBER SIZE GENERATION ITERATIONS DESCRIPTORS THREADS MAPPINGS    after each change
 //   left ITERATIONS     after SIGUSR1, which asks it to leave
 //   partitioned; error WORDS; wrong WORDS
@@ -43,7 +43,7 @@ public:
     }
 
 private:
-    // State is what iterations have made of it, on all that have been there.
+    // Checks that the state counts the iterations, on old members before and on all after the broadcast.
     void meet(communicator& comm) {
         if (!fresh_ && state_[0] != static_cast<double>(job_.iterations()))
             log_.write("wrong", fmt::format("{} steps made, {} iterations count", state_[0], job_.iterations()));
@@ -77,7 +77,7 @@ private:
 
     elastic job_;
     event_log& log_;
-    bool fresh_;  // has no state yet
+    bool fresh_;  // joined later, without state
     std::array<double, 100> state_{};
     std::optional<gradient_reducer> reducer_;
 };

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Ranks and links that fail between nodes, at random points of random collectives: who is named, and who goes on.
+"""Ranks, or links between nodes, fail at random points of random collectives. The others name them, and go on.
 
-usage: nodes_test.py CASES SURVIVOR [MPIRUN ...]     as job.py says; CASES is Nodes or LoneRanks
+usage: nodes_test.py CASES SURVIVOR [MPIRUN ...]     (job.py explains the arguments; CASES is Nodes or LoneRanks)
 
-Takes root, and emulated nodes: left out where there are none. With TERRACE_TEST_ALL=1 there are 204 failures between
+Requires root and emulated nodes, and is skipped without them. With TERRACE_TEST_ALL=1 there are 204 failures between
 nodes of several ranks, 34 of each kind, else one of each.
 """
 import os
@@ -31,7 +31,7 @@ class EmulatedNodes(Jobs):
             raise unittest.SkipTest(why)
         if os.geteuid() != 0:
             leave_out("emulated nodes take root")
-        end = time.monotonic() + 60  # another test may have some
+        end = time.monotonic() + 60  # another test may use them
         while True:
             up = subprocess.run([VCLUSTER, "up", str(ROOT / "tests/failures" / cls.CLUSTER)], text=True,
                                 capture_output=True)
@@ -53,7 +53,7 @@ class Nodes(EmulatedNodes):
 
     def expect_named_and_left_behind(self, kind, fail, culprits_of, how):
         """
-        @param fail makes a victim fail, a rank of the job   @param culprits_of the ranks that the others are to name
+        @param fail makes a rank of a job fail   @param culprits_of returns the ranks that the others must name
         """
         dice, took, endless = random.Random(f"{SEED} {kind}"), [], 0
         count = 34 if EVERYTHING else 1  # of six kinds: 204
@@ -64,7 +64,7 @@ class Nodes(EmulatedNodes):
             try:
                 job.wait_until_ready()
                 time.sleep(dice.uniform(0, 0.3))
-                # mpirun is on the first node: with that cut off, nobody could start or end the others.
+                # mpirun is on the first node. If that is cut off, mpirun can neither start nor end the other ranks.
                 victim = dice.randrange(2 if MPIRUN and how == "unreachable" else 0, 6)
                 culprits = culprits_of(victim)
                 with self.subTest(kind=kind, n=n, victim=victim):
@@ -98,7 +98,7 @@ class Nodes(EmulatedNodes):
 
     @once
     def test_who_computes_between_calls_is_not_given_up(self):
-        """More ranks than cores, which compute for longer than failure_timeout, and answer from time to time."""
+        """Ranks outnumber cores and compute for longer than failure_timeout, but answer from time to time."""
         job = self.job(6, SEED, "busy", str(FAILURE_TIMEOUT), hosts=self.HOSTS)
         job.wait_until_ready()
         time.sleep(60 if EVERYTHING else FAILURE_TIMEOUT)

@@ -1,22 +1,22 @@
-// A rank that makes random collectives, and writes down what becomes of them while other ranks fail.
+// A rank that makes random collectives while other ranks fail, and writes events.
 //
 // usage: survivor ucx|mpi DIRECTORY SEED [compute SECONDS [thread] | busy SECONDS | shrink | changes | cycles N |
 //                                         parts]
 //
-// Writes DIRECTORY/PID.events, an event a line: NAME TIME [WORDS], where TIME is CLOCK_MONOTONIC's:
+// Writes DIRECTORY/PID.events (event_log.hpp), lines of NAME TIME [WORDS]:
 //   ready RANK SIZE     all ranks have made a call
 //   failed RANK=HOW ... rank_failed_error, by rank
-//   partitioned         so does shrink() say
-//   destroyed           the communicator is gone
-//   finalized           so is MPI
+//   partitioned         shrink() has thrown partitioned_error
+//   destroyed, finalized   the communicator is destroyed; MPI is finalized
 //   error WORDS         any other error;   wrong WORDS   a wrong result
-// SIGUSR1 makes the process _exit at once. With `compute`, rank 0 computes for so long before it makes its calls, with
-// `thread` beside a progress thread. With `busy` each rank computes for up to so long before each call, in processor
-// time. With `shrink` the others go on after a failure, again and again. With `changes` their plan changes all the
-// time. With `cycles` the ranks 0 and 1 make N communicators, one after the other, in each of which a process that
-// rank 0 starts is rank 2 and ends: `kept DESCRIPTORS THREADS MAPPINGS` says what a rank has after the first ones, and
-// in the end. With `parts` ranks make communicators and windows instead of calls.
-// SIGNALS_A_SECOND=N: so many signals, and as many of a profiler's timer as the kernel sends.
+// SIGUSR1 makes the process _exit at once. Modes (SECONDS are of processor time):
+//   compute  rank 0 computes for SECONDS before its first call; with `thread`, ranks have a progress thread
+//   busy     each rank computes for up to SECONDS before each call
+//   shrink   ranks go on after each failure     changes  the plan changes all the time
+//   cycles   Ranks 0 and 1 create N communicators, one after another. Rank 2 of each is a process that rank 0 starts,
+//            and that ends. The event `kept DESCRIPTORS THREADS MAPPINGS` follows the first ones and the last.
+//   parts    ranks create communicators and windows instead of making calls
+// SIGNALS_A_SECOND=N sends N signals a second, and as many of a profiling timer as the kernel allows.
 
 #include <algorithm>
 #include <array>
@@ -70,11 +70,11 @@ call random_call(dice& d, int ranks) {
         .what = what, .count = count, .counts = {}, .root = static_cast<int>(d.below(static_cast<std::size_t>(ranks)))};
 }
 
-// Memory may not be had any more: RLIMIT_AS.
+// Allocates memory, which fails after the test has set RLIMIT_AS.
 void use_memory() {
-    constexpr std::size_t bytes = std::size_t{64} << 20;  // so much is mapped anew each time
+    constexpr std::size_t bytes = std::size_t{64} << 20;  // large enough to be mapped anew each time
     const std::unique_ptr<char[]> some(new char[bytes]);  // not initialised
-    *static_cast<volatile char*>(some.get()) = 1;         // a compiler may leave out memory that nobody looks at
+    *static_cast<volatile char*>(some.get()) = 1;         // keeps the compiler from removing the allocation
 }
 
 std::string words_for(const failed_rank& f) {
@@ -89,7 +89,7 @@ void compute(double seconds) {
     while (std::clock() < end) {}
 }
 
-// Lets calls change to the same rules under another name, and back.
+// Proposes a plan with the same rules under another name, or the first name again.
 void change_plan(communicator& comm) {
     communicator_core& core = core_of(comm);
     const auto held = core.hold();
@@ -113,7 +113,7 @@ void make_calls(communicator& comm, event_log& log, std::uint64_t seed, double b
     }
 }
 
-// Does what a rank does until others have failed.
+// Runs `work` until a rank has failed.
 template <class Work>
 void until_failure(event_log& log, Work work) {
     try {
@@ -135,7 +135,7 @@ options options_of_cycle(const char* directory, int cycle, int rank) {
     return o;
 }
 
-// Rank 2 of one cycle, which ends in the middle of the communicator's life.
+// Starts rank 2 of a cycle, which ends while its communicator is in use.
 pid_t start_victim(char** argv, int cycle) {
     const std::string number = std::to_string(cycle);
     std::array<char*, 7> words{
@@ -153,7 +153,7 @@ void be_victim(char** argv) {
 
 void run_cycles(char** argv, event_log& log) {
     const int rank = options::from_environment().rank;
-    constexpr int settled = 5;  // what is made once is there
+    constexpr int settled = 5;  // cycles after which lasting resources exist
     for (int cycle = 0; cycle < std::atoi(argv[5]); ++cycle) {
         if (cycle == settled) log.write("kept", kept());
         const pid_t victim = rank == 0 ? start_victim(argv, cycle) : 0;

@@ -1,6 +1,6 @@
-// Gives every reader the files of its corpus, whole and with seeded damage: nothing but terrace::error may come out.
-// Files in a folder `whole` are read as they are, since damage to them would cost much and show little. A format of
-// topologies without a corpus gets the samples of tests/readers, or its example line.
+// Gives every reader the files of its corpus, undamaged and with seeded damage. Readers may throw only terrace::error.
+// Files in a folder `whole` are only read undamaged, since damage to them would cost much time and find little. A
+// topology format without a corpus gets the samples of tests/readers, or its example line.
 
 #include <algorithm>
 #include <filesystem>
@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 std::vector<std::string> texts_in(const fs::path& folder) {
-    std::map<std::string, std::string> files;  // sorted: the same damage everywhere
+    std::map<std::string, std::string> files;  // sorted, for equal damage on all machines
     if (fs::exists(folder))
         for (const fs::directory_entry& e : fs::directory_iterator(folder))
             if (e.is_regular_file()) files.emplace(e.path().filename().string(), read_text(e.path(), 1 << 20));
@@ -137,7 +137,7 @@ TEST_P(replay, only_errors_come_out) {
     };
     for (const std::string& text : texts) give(text);
     for (const std::string& text : texts_in(folder / "whole")) give(text);
-    EXPECT_GT(read, 0);  // a corpus that no reader takes would test little
+    EXPECT_GT(read, 0);  // the corpus has valid files
     for (const std::string& text : texts)
         for (int i = 0; i < GetParam().mutations; ++i) give(d.damaged(text));
     EXPECT_GT(refused, 0);

@@ -26,7 +26,7 @@ namespace terrace::detail {
 
 namespace {
 
-// Returns the path of a file without a name that holds the bytes.
+// Returns the path of an unnamed file with these bytes.
 const std::string& file_of(std::string_view bytes) {
     static const int fd = ::memfd_create("fuzz", 0);
     static const std::string path = fmt::format("/proc/self/fd/{}", fd);
@@ -37,7 +37,7 @@ const std::string& file_of(std::string_view bytes) {
     return path;
 }
 
-// What is accepted must also be printable, and read back.
+// Prints an accepted topology, and aborts if its written form does not read back equal.
 void use(const topology& t) {
     if (t.machine.ranks() > 100'000) return;
     describe_text(t);
@@ -46,7 +46,7 @@ void use(const topology& t) {
     if (write_hierarchy(read_hierarchy(document::parse(text, "again")), 0) != text) std::abort();
 }
 
-// Reads a source of that format. One that may crash on bad input is read in a child process, as programs do.
+// Reads a source of this format; in a child process, as in the programs, if its reader may crash on bad input.
 void read_topology(const topology_format& format, std::string_view bytes) {
     const std::string source = format.line.empty() ? file_of(bytes) : std::string(bytes);
     const auto refuse = [](const topology_format&, const std::string& what) -> hardware {
@@ -63,7 +63,7 @@ void read_hosts(std::string_view bytes) {
 
 void read_plan(std::string_view bytes) { parse_plan(bytes, "plan"); }
 
-// Files of an exported call, one behind the other, or one of a plan.
+// Reads the files of an exported call, which `bytes` joins by a separator, or the one file of an exported plan.
 void read_export(const export_format& format, std::string_view bytes) {
     constexpr std::string_view between = "\n-- next file --\n";
     std::vector<named_text> files;
@@ -82,7 +82,7 @@ bool costs_more(std::string_view format) { return format == "cluster" || format 
 std::vector<fuzz_target> all_targets() {
     std::vector<fuzz_target> all{{"hosts", read_hosts, 4000}, {"plan", read_plan, 500}};
     for (const topology_format& f : topology_formats()) {
-        // Fewer where one source costs more: a process each, or a document of many values.
+        // Fewer for formats that cost more per source: a process each, or a document with many values.
         const int mutations = f.may_crash ? 60 : costs_more(f.name) ? 1000 : 4000;
         all.push_back({std::string(f.name), [&f](std::string_view bytes) { read_topology(f, bytes); }, mutations});
     }

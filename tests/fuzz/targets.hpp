@@ -7,14 +7,14 @@
 
 namespace terrace::detail {
 
-/// One reader of files from outside. `read` gives it any bytes; all it may do about them is throw terrace::error.
+/// A reader of untrusted files. `read` accepts any bytes, and may only return or throw terrace::error.
 struct fuzz_target {
-    std::string name;  ///< also that of its directory in tests/fuzz/corpus
+    std::string name;  ///< also the name of its directory in tests/fuzz/corpus
     std::function<void(std::string_view bytes)> read;
-    int mutations;  ///< of each corpus file in the normal tests
+    int mutations;  ///< damaged copies of each corpus file in the normal tests
 };
 
-/// All targets: one per row of topology_formats() and of export_formats(), host files and plans.
+/// Returns all targets: one per row of topology_formats() and of export_formats(), host files and plans.
 std::span<const fuzz_target> fuzz_targets();
 
 }  // namespace terrace::detail

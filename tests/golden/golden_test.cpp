@@ -1,5 +1,5 @@
-// Shipped clusters and the plans made for them, byte by byte. TERRACE_GOLDEN_ACCEPT=1 writes the plans that are made
-// now (look at the diff before it is committed); the test then counts as skipped.
+// Plans of the shipped clusters, compared with the golden plans by bytes. TERRACE_GOLDEN_ACCEPT=1 writes the new plans
+// (review the diff before you commit it); the test then counts as skipped.
 
 #include <cstdlib>
 #include <filesystem>
@@ -38,7 +38,7 @@ std::set<std::string> sites() {
 
 fs::path plan_file(const std::string& site) { return golden / (site + ".plan.yaml"); }
 
-// Sites as test names.
+// Returns a site's name as a test name.
 std::string name_of(const ::testing::TestParamInfo<std::string>& info) {
     std::string name = info.param;
     for (char& c : name)
@@ -62,7 +62,7 @@ TEST_P(golden_plan, is_as_committed) {
 INSTANTIATE_TEST_SUITE_P(shipped, golden_plan, ::testing::ValuesIn(sites()), name_of);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(golden_plan);
 
-// A plan whose cluster is gone would never be looked at again.
+// No test would compare a golden plan without a cluster.
 TEST(golden_plans, all_have_a_cluster) {
     const std::set<std::string> known = sites();
     for (const fs::directory_entry& e : fs::directory_iterator(golden)) {

@@ -10,7 +10,7 @@
 
 namespace terrace::detail::test {
 
-/// The module that TERRACE_GPU_MODULE names, or else the build's own.
+/// Loads the module that TERRACE_GPU_MODULE names, or else the build's.
 inline gpu_module module_of_tests() {
     const char* named = std::getenv("TERRACE_GPU_MODULE");
     return load_gpu_module(named != nullptr ? named : "");
@@ -25,7 +25,7 @@ inline std::string no_device(const gpu_module& m) {
     return devices == 0 ? "no GPU is visible" : "";
 }
 
-/// A device of a module, and a stream of it.
+/// A device of a module, with one stream.
 class device {
 public:
     device(const gpu_runtime& gpu, int number) : gpu_(gpu), number_(number) {
@@ -52,7 +52,7 @@ private:
     gpu_stream stream_ = nullptr;
 };
 
-/// Elements on a device, in the order of the stream's other work.
+/// Elements on a device; copies to and from the host are ordered with other work of the device's stream.
 template <class T>
 class device_vector {
 public:

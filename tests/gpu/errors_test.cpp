@@ -1,4 +1,4 @@
-// What fails on devices: ranks that cannot create a communicator, calls that fail on one rank, ranks that do not come.
+// Failures with device buffers: at creation, of calls on one rank, and of ranks that make no call. Stand-in.
 
 #include <terrace/device.hpp>
 #include <terrace/loopback.hpp>
@@ -46,8 +46,8 @@ TEST(gpu_errors, a_rank_without_that_device_is_named) {
             << text_of(t);
 }
 
-// Whatever fails in a call on one rank, that rank reports it, the others fail as well, and nothing hangs or stays
-// behind.
+// If any function fails in a call on one rank, this rank reports the cause. The others fail, too; nothing hangs, and
+// all resources are released.
 TEST(gpu_errors, a_failure_of_one_rank_ends_the_calls_of_all) {
     const std::vector<std::pair<std::string, const char*>> functions{{"ncclSend", "ring"},
                                                                      {"ncclRecv", "direct"},
@@ -79,7 +79,7 @@ TEST(gpu_errors, a_failure_of_one_rank_ends_the_calls_of_all) {
     }
 }
 
-// The call returns at once, since the stream waits and not the rank. After the timeout the watcher ends the stream.
+// The call returns at once, since the stream waits and not the rank. After the timeout the watchdog ends the stream.
 TEST(gpu_errors, a_rank_that_does_not_come_is_an_error_after_the_timeout) {
     for (const char* algorithm : {"nccl", "ring"}) {
         gpu_stand_in gpus({.remote_errors = false});
@@ -97,7 +97,7 @@ TEST(gpu_errors, a_rank_that_does_not_come_is_an_error_after_the_timeout) {
                         nccl::synchronize(comm);
                         ADD_FAILURE() << "through";
                     } catch (const timeout_error& e) {
-                        // Rank 0 in its node, the others for the other node.
+                        // Rank 0 waits in its node, the others between nodes.
                         const std::string_view where = comm.rank() == 0   ? "chunk 0 waits for rank 1; "
                                                        : comm.rank() == 2 ? "chunk 0 waits for rank 0; "
                                                                           : "chunk 0 waits for rank 1; ";
@@ -111,7 +111,7 @@ TEST(gpu_errors, a_rank_that_does_not_come_is_an_error_after_the_timeout) {
                             << e.what();
                     }
                     EXPECT_THROW(nccl::allreduce(comm, data.span(), reduce_op::sum, nullptr),
-                                 usage_error);  // broken for good
+                                 usage_error);  // broken
                 }
                 ++through;
                 while (through < comm.size()) std::this_thread::yield();
@@ -121,7 +121,7 @@ TEST(gpu_errors, a_rank_that_does_not_come_is_an_error_after_the_timeout) {
     }
 }
 
-// The stream of a call that nobody answers ends, and so does what waits for it.
+// abort() ends the stream of a call that the other ranks do not make, and the work behind it in the caller's stream.
 TEST(gpu_errors, abort_ends_the_calls_of_a_rank_by_itself) {
     gpu_stand_in gpus({.remote_errors = false});
     std::atomic<int> through{0};

@@ -1,14 +1,14 @@
-// What becomes of four ranks, in nodes of two, when one of them fails in a collective of device buffers.
+// Four ranks, in nodes of two; the last one fails while the others make collectives of device buffers.
 //
 // usage: gpu_failures absent|killed|graph|split [host]
 //
-//   absent  the last rank makes no call
-//   killed  it ends in the middle
-//   graph   it ends while all have a graph of a call
+//   absent  the last rank stops making calls
+//   killed  it ends while the others make calls
+//   graph   it ends while all ranks have a graph of a call
 //   split   it takes no part in a split
 //
-// Starts the ranks itself, and waits for them for 15 s. The others have to throw, and to destroy their communicator.
-// With `host` buffers are the host's, and there need be no GPU. A rank that hangs prints where.
+// Starts the ranks, and waits up to 15 s for them. The others must throw, and destroy their communicator. With `host`
+// the ranks use host buffers, and no GPU is needed. A rank that hangs prints its stack.
 
 #include <execinfo.h>
 #include <sys/wait.h>
@@ -84,11 +84,11 @@ private:
     gpu_graph graph_ = nullptr;
 };
 
-// Returns the exit status of a rank: 0 if what had to happen did.
+// Runs a rank. Returns its exit status: 0 if it throws, or 0 if it is the last rank and does not throw.
 int be(int rank, std::string_view how, const gpu_runtime* gpu, const std::filesystem::path& folder) {
     std::signal(SIGALRM, print_where);
     alarm(hung - 1);
-    setenv("NCCL_HOSTID", std::to_string(rank).c_str(), 1);  // there may be one GPU for all
+    setenv("NCCL_HOSTID", std::to_string(rank).c_str(), 1);  // ranks may share one GPU
     options o;
     o.bootstrap = "file:" + folder.string();
     o.rank = rank;

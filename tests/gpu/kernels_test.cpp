@@ -1,4 +1,4 @@
-// The kernels on a GPU: the bits of the host's, nothing else written, and no count too large.
+// The kernels on a GPU: they give the bits of the host's kernels, write nothing else, and accept counts above 2^32.
 
 #include <algorithm>
 #include <cstdio>
@@ -24,7 +24,7 @@ int reduce(const reduction& r, std::byte* dst, const std::vector<const void*>& s
                          nullptr);
 }
 
-// In one arena: what is written beside the result shows.
+// Runs a reduction in one arena, which shows bytes written beside the result. Returns the first error.
 std::string in_arena(const reduction& r) {
     const device_memory arena(r.bytes());
     CHECK(cudaMemcpy(arena.data(), r.arena(), r.bytes(), cudaMemcpyHostToDevice));
@@ -36,7 +36,7 @@ std::string in_arena(const reduction& r) {
     return r.wrong(after.data());
 }
 
-// Each buffer by itself and no byte longer than it is: a memory checker sees what leaves it.
+// Runs a reduction in separate buffers of exact length, so a memory checker detects accesses outside of them.
 std::string apart(const reduction& r) {
     const std::size_t length = static_cast<std::size_t>(r.what().count) * size_of(r.what().type);
     std::vector<device_memory> memory;
@@ -69,7 +69,7 @@ TEST(kernels_on_gpu, have_the_bits_of_the_host_and_write_nothing_else) {
         ASSERT_EQ(in_arena(reduction(f, random)), "") << "seed " << seed();
 }
 
-// Slow enough under a memory checker: every seventh, or of so many as TERRACE_TEST_EVERY says.
+// Runs every seventh form, or every n-th by TERRACE_TEST_EVERY, since a memory checker makes the test slow.
 TEST(kernels_on_gpu, stay_inside_their_buffers) {
     dice random(seed());
     const char* given = std::getenv("TERRACE_TEST_EVERY");
@@ -101,7 +101,7 @@ TEST(kernels_on_gpu, many_sources_and_too_many) {
         cudaErrorInvalidValue);
 }
 
-// More than 2^32 elements, of which every part is counted.
+// More than 2^32 elements, all of which are checked.
 TEST(kernels_on_gpu, counts_need_64_bits) {
     constexpr std::int64_t count = (std::int64_t{1} << 32) + 77;
     std::size_t available = 0, total = 0;
@@ -123,7 +123,7 @@ TEST(kernels_on_gpu, counts_need_64_bits) {
 
 }  // namespace terrace::detail::test
 
-// Exit status 77: skipped, for there is no GPU.
+// Exit status 77: skipped, since there is no GPU.
 int main(int argc, char** argv) {
     if (const std::string why = terrace::detail::test::no_gpu(); !why.empty()) {
         std::printf("skipped: %s\n", why.c_str());

@@ -16,7 +16,7 @@ inline void check(int code, const char* what) {
 }
 #define CHECK(call) check(call, #call)
 
-/// Why there is no GPU to test with; empty where there is one.
+/// Returns why there is no GPU to test with; empty if there is one.
 inline std::string no_gpu() {
     int devices = 0;
     const cudaError_t code = cudaGetDeviceCount(&devices);

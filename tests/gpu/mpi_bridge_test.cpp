@@ -10,7 +10,7 @@ namespace {
 
 using vector = std::vector<std::byte>;
 
-// One of two ranks, and its stream, which is the test.
+// One of two ranks. The test does the work of its stream.
 class end {
 public:
     end(loopback_world& world, int rank) : peer_(1 - rank), bridge_(world.join(rank), {&at_}, false, {0, 1}, [] {}) {}
@@ -53,12 +53,12 @@ struct pair {
         from.send(sent);
         to.recv(got);
     }
-    // What a stream does that goes on.
+    // Reuses the sent buffer, as a stream does after the message.
     void overwrite() {
         from.wait();
         sent.assign(sent.size(), std::byte{2});
     }
-    // What has come until the receiver gives up, too.
+    // Lets the receiver give up, too. Returns the data that it has received by then.
     const vector& got_at_last() {
         to.give_up();
         to.wait();
@@ -86,7 +86,7 @@ TEST(mpi_bridge, that_gives_up_hands_over_what_is_on_its_way_as_it_was) {
         p.to.leave();
         p.overwrite();
         for (const std::byte b : p.got_at_last())
-            ASSERT_NE(b, std::byte{2});  // some may be missing, where this thread was late
+            ASSERT_NE(b, std::byte{2});  // some may be missing if this thread was late
     }
 }
 

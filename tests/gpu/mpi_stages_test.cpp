@@ -1,5 +1,5 @@
-// Device buffers by plans of which some stages, or all, go over MPI: over the stand-in for CUDA and NCCL, with messages
-// between threads for MPI's. No result of a GPU.
+// Device buffers with plans whose stages, some or all, go over MPI. Runs on the stand-in for CUDA and NCCL, with
+// messages between threads for MPI's, and shows nothing about a GPU.
 
 #include <terrace/device.hpp>
 
@@ -18,7 +18,7 @@ namespace terrace::detail::test {
 
 namespace {
 
-// NCCL inside, MPI above; or MPI everywhere.
+// Returns a plan with NCCL inside and MPI for the outermost stage, or with MPI for all stages.
 plan mixed(const hierarchy& m, const char* inside, const char* above, bool all = false, mode how = mode::scatter) {
     std::vector<stage> stages = stages_of(m, how, inside);
     stages.back().algorithm = above;
@@ -53,7 +53,7 @@ void allreduce_turns(gpu_stand_in& gpus, communicator& comm, std::size_t count, 
 
 }  // namespace
 
-// The caller only puts calls in: what goes over MPI does so while nobody of the caller's waits.
+// The caller enqueues calls between its own work in a stream. Stages over MPI progress before the caller waits.
 TEST(mpi_stages, run_between_what_is_before_and_behind_them) {
     for (const hierarchy& m : {machine({2, 2}), uneven(), uneven_above()})
         for (const auto& [inside, above] :
@@ -88,7 +88,7 @@ TEST(mpi_stages, may_be_all) {
         }
 }
 
-// Messages longer than a piece of the wire, and than the window of pieces that is under way.
+// Messages longer than a segment, and than the segments that may be in flight.
 TEST(mpi_stages, cut_long_messages) {
     const hierarchy m = machine({2, 2});
     std::vector<stage> stages = stages_of(m, mode::scatter, "direct");
@@ -110,7 +110,7 @@ TEST(mpi_stages, every_collective) {
     }
 }
 
-// Host and device buffers take turns, and calls without a stream overlap; nothing is made after the first of a shape.
+// Calls of host and device buffers overlap. After the first call of a shape nothing is allocated.
 TEST(mpi_stages, share_a_communicator_with_host_buffers) {
     gpu_stand_in gpus({});
     const auto made = [&] {
@@ -153,7 +153,7 @@ TEST(mpi_stages, are_refused_by_a_graph_on_all_ranks) {
                     << e.what();
             }
             gpus.end_capture(stream);
-            nccl::allreduce(comm, data.span(), reduce_op::sum, stream);  // it goes on
+            nccl::allreduce(comm, data.span(), reduce_op::sum, stream);  // still works
             nccl::synchronize(comm);
             EXPECT_EQ(wrong(data.data(), comm.size(), 500), 0);
         },
@@ -161,7 +161,7 @@ TEST(mpi_stages, are_refused_by_a_graph_on_all_ranks) {
     expect_well(gpus, thrown);
 }
 
-// A rank that does not come: the others' calls end, and say where, and for whom they waited.
+// One rank makes no call. The others' calls time out, and their errors name the stage and the awaited rank.
 TEST(mpi_stages, that_nobody_answers_time_out_by_name) {
     for (const bool direct : {false, true}) {
         gpu_stand_in gpus({.remote_errors = false});
@@ -185,7 +185,7 @@ TEST(mpi_stages, that_nobody_answers_time_out_by_name) {
                             EXPECT_NE(said.find("waits for rank 1"), std::string_view::npos) << said;
                         }
                     }
-                    gpus.wait_for(stream);  // which nothing holds up any more
+                    gpus.wait_for(stream);  // the stream is no longer blocked
                     EXPECT_THROW(nccl::allreduce(comm, data.span(), reduce_op::sum, nullptr), usage_error);
                 }
                 ++through;
@@ -220,7 +220,7 @@ TEST(mpi_stages, are_refused_where_streams_cannot_wait_for_the_host) {
     EXPECT_EQ(gpus.left(), "");
 }
 
-// MPI's own failure names the stage and the ranks; the streams go on, and nothing is left behind.
+// An error of the messages names the stage and the awaited ranks; streams go on, and all resources are released.
 TEST(mpi_stages, an_error_of_mpi_names_stage_and_ranks) {
     gpu_stand_in gpus({.remote_errors = false});
     std::atomic<int> waiting{0};
@@ -234,7 +234,7 @@ TEST(mpi_stages, an_error_of_mpi_names_stage_and_ranks) {
             if (comm.rank() == 1) {
                 while (waiting == 0) std::this_thread::yield();
                 std::this_thread::sleep_for(std::chrono::milliseconds(100));
-                throw std::runtime_error("gone");  // by which messages fail
+                throw std::runtime_error("gone");  // makes messages fail
             }
             nccl::allreduce(comm, data.span(), reduce_op::sum, stream);
             ++waiting;

@@ -1,5 +1,5 @@
-// Device buffers under mpirun, any number of ranks, on one device or more: plans against NCCL's own allreduce. On real
-// GPUs by the build's module, and on the stand-in where TERRACE_GPU_MODULE names that. Skipped without a device.
+// Device buffers under mpirun, with any number of ranks and devices: plans are compared with NCCL's allreduce. Runs on
+// GPUs, or on the stand-in if TERRACE_GPU_MODULE names it. Skipped without a device.
 
 #include <cstdlib>
 #include <cstring>
@@ -29,7 +29,7 @@ hierarchy joined_by_nccl(tree shape) {
     return m;
 }
 
-// 2 x 2, 2 x 4, 2 x 2 x 2 and all else that these ranks can be; a level that is not even where there is one.
+// Returns machines with this number of ranks: flat, 2 x 2, 2 x 4, 4 x 2, 2 x 2 x 2, and uneven ones.
 std::vector<hierarchy> machines() {
     std::vector<hierarchy> all{joined_by_nccl(tree::uniform(std::vector<int>{ranks()}))};
     for (const std::vector<int>& sizes : std::vector<std::vector<int>>{{2, 2}, {2, 4}, {4, 2}, {2, 2, 2}})
@@ -46,7 +46,7 @@ std::vector<stage> stages_of(const hierarchy& m, std::string_view by) {
     return all;
 }
 
-// Every stage over MPI, which then is called by a thread of Terrace's, too.
+// Returns a plan with every stage over MPI, which a thread of Terrace calls, too.
 plan all_over_mpi(const hierarchy& m) {
     std::vector<stage> stages = stages_of(m, "ring");
     for (stage& s : stages) s.provider = provider::mpi;
@@ -59,7 +59,7 @@ bool mpi_takes_threads() {
     return provided == MPI_THREAD_MULTIPLE;
 }
 
-// NCCL by itself on the same device.
+// NCCL without Terrace, on the same device.
 class nccl_world {
 public:
     explicit nccl_world(const gpu_runtime& gpu) : gpu_(gpu) {
@@ -85,13 +85,13 @@ private:
     nccl_comm comm_ = nullptr;
 };
 
-// Small enough that any order of up to 16 of them has the same result in every type.
+// Returns values so small that every order of up to 16 of them gives the same result in every type.
 template <class T>
 T input(std::size_t i, int of_rank, reduce_op op) {
     const std::size_t n = i + 3 * static_cast<std::size_t>(of_rank);
     const int value = op == reduce_op::prod ? 1 + static_cast<int>(n % 5 == 0) : static_cast<int>(n % 4) - 1;
     if constexpr (std::is_arithmetic_v<T>) return static_cast<T>(value);
-    else if constexpr (is_complex<T>)  // whose powers have no part that is 0, the sign of which tells the order
+    else if constexpr (is_complex<T>)  // no product has a part 0, whose sign would depend on the order
         return {static_cast<part_t<T>>(2 * value), static_cast<part_t<T>>(value)};
     else return T(static_cast<float>(value));
 }
@@ -152,7 +152,7 @@ protected:
             << to_string(element_type_of<T>) << ' ' << to_string(op) << " of " << count;
     }
 
-    // In place. Truth values are bytes, since vectors have no others.
+    // Compares a call in place with the host's kernel. bool is stored in bytes, since std::vector<bool> packs bits.
     template <class T>
     void expect_as_host(communicator& comm, std::size_t count, reduce_op op) {
         using stored = arithmetic::kernel_t<T>;
@@ -203,7 +203,7 @@ protected:
 
 }  // namespace
 
-// Making a communicator takes NCCL seconds where ranks share a GPU, so not every algorithm meets every machine.
+// If ranks share a GPU, NCCL needs seconds for a communicator, so not every algorithm runs on every machine.
 TEST_F(on_gpu, have_what_nccls_allreduce_has) {
     const nccl_world peer(device_->gpu());
     const std::vector<hierarchy> all = machines();
@@ -238,7 +238,7 @@ TEST_F(on_gpu, run_every_collective) {
     }
 }
 
-// No kernel of NCCL's, so that ranks that share a GPU are fast: the types and operations that NCCL lacks, too.
+// No NCCL kernels run, so ranks that share a GPU are fast. Covers the types and operations that NCCL lacks, too.
 TEST_F(on_gpu, have_the_hosts_results_of_every_type_and_operation_over_mpi) {
     if (!mpi_takes_threads()) GTEST_SKIP() << "MPI_THREAD_MULTIPLE is wanted (TERRACE_TEST_THREADS)";
     communicator comm = create(all_over_mpi(machines().back()));
@@ -249,7 +249,7 @@ TEST_F(on_gpu, have_the_hosts_results_of_every_type_and_operation_over_mpi) {
         });
 }
 
-// Captured once, replayed with other data: no call of Terrace's in between, and more shapes than it keeps since.
+// A call is captured once and replayed with other data, after calls of more shapes than Terrace keeps programs for.
 TEST_F(on_gpu, graphs_replay) {
     constexpr std::size_t count = 50'001;
     constexpr int shapes = 40;
@@ -261,7 +261,7 @@ TEST_F(on_gpu, graphs_replay) {
                         reduce_op::sum, device_->stream());
     };
     from.put(inputs<float>(count, rank()));
-    call(count);  // makes what the call takes
+    call(count);  // allocates
     ASSERT_EQ(to.get(), summed(count));
     gpu_graph graph = nullptr;
     device_->check(device_->gpu().begin_capture(device_->stream()));

@@ -1,4 +1,4 @@
-// Device buffers over the stand-in for CUDA and NCCL: no result of a GPU.
+// Device buffers on the stand-in for CUDA and NCCL: shows nothing about a GPU.
 
 #include <terrace/device.hpp>
 #include <terrace/loopback.hpp>
@@ -14,8 +14,8 @@
 
 namespace terrace::detail::test {
 
-// The caller's stream is before and behind: input is copied in front of the call, the result behind it, and only then
-// does anybody wait.
+// The caller's stream copies the input before each call and the result after it. The caller waits only after the last
+// copy.
 TEST(gpu_streams, calls_run_between_what_is_before_and_behind_them) {
     constexpr std::size_t count = 5003;
     for (const hierarchy& m : {machine({2, 2}), machine({4, 2}), machine({2, 2, 2}), uneven()})
@@ -58,7 +58,7 @@ TEST(gpu_streams, every_collective) {
     }
 }
 
-// In a stream, started, and by members that wait.
+// By functions with a stream, and by members that start calls and wait.
 TEST(gpu_streams, blocks_of_the_callers_counts) {
     for (const char* algorithm : {"direct", "nccl"}) {
         gpu_stand_in gpus({});
@@ -88,7 +88,7 @@ TEST(gpu_streams, blocks_of_the_callers_counts) {
     }
 }
 
-// A body that divides evenly among all goes through NCCL's own collectives, and a tail by messages.
+// The part of the vector that divides evenly among ranks uses NCCL's collectives, the rest messages.
 TEST(gpu_stages, bodies_go_to_nccl_and_tails_by_messages) {
     const auto calls_of = [](std::size_t count, reduce_op op) {
         gpu_stand_in gpus({});
@@ -106,7 +106,7 @@ TEST(gpu_stages, bodies_go_to_nccl_and_tails_by_messages) {
     };
     auto even = calls_of(8 * 16 * 5, reduce_op::sum);
     EXPECT_EQ(even["ncclReduceScatter"], 8);
-    EXPECT_EQ(even["ncclAllReduce"], 8);  // outermost, up and down in one
+    EXPECT_EQ(even["ncclAllReduce"], 8);  // outermost stage, up and down in one call
     EXPECT_EQ(even["ncclAllGather"], 8);
     EXPECT_EQ(even["ncclSend"], 0);
     auto odd = calls_of(8 * 16 * 5 + 77, reduce_op::sum);
@@ -114,7 +114,7 @@ TEST(gpu_stages, bodies_go_to_nccl_and_tails_by_messages) {
     EXPECT_EQ(odd["ncclAllGather"], 8);
     EXPECT_GT(odd["ncclSend"], 0);
     EXPECT_EQ(odd["ncclSend"], odd["ncclRecv"]);
-    auto with_nan = calls_of(8 * 16 * 5, reduce_op::max);  // which NCCL does not promise to pass on
+    auto with_nan = calls_of(8 * 16 * 5, reduce_op::max);  // NCCL's max need not propagate NaN
     EXPECT_EQ(with_nan["ncclReduceScatter"] + with_nan["ncclAllReduce"], 0);
     EXPECT_GT(with_nan["combine"], 0);
 }
@@ -146,7 +146,7 @@ TEST(gpu_calls, calls_that_differ_are_errors_on_all_ranks) {
     EXPECT_EQ(gpus.left(), "");
 }
 
-// NCCL has no tags, and orders calls by its streams.
+// NCCL has no tags, and its streams decide the order of calls.
 TEST(gpu_calls, messages_callbacks_and_numbers_are_refused_by_name) {
     gpu_stand_in gpus({});
     const auto thrown = run_on_stand_in(
@@ -207,7 +207,7 @@ TEST(gpu_calls, a_communicator_without_a_device_says_so) {
 
 // -- graphs
 
-// What a stream captures runs again as often as it is launched, between other calls, over changing input.
+// Captured calls run at each launch of the graph, between other calls, with changed input.
 TEST(gpu_graphs, captured_calls_run_again) {
     constexpr std::size_t count = 4001;
     for (const hierarchy& m : {machine({2, 2}), uneven()})
@@ -221,7 +221,7 @@ TEST(gpu_graphs, captured_calls_run_again) {
                     const gpu_stream stream = gpus.make_stream(me);
                     gpus.begin_capture(stream);
                     nccl::allreduce(comm, data.span(), reduce_op::sum,
-                                    stream);  // the first of its shape: allocates, too
+                                    stream);  // first of its shape: allocates, too
                     nccl::allreduce(comm, other.span(), reduce_op::sum, stream);
                     const auto graph = gpus.end_capture(stream);
                     for (int turn = 0; turn < 4; ++turn) {
@@ -229,7 +229,7 @@ TEST(gpu_graphs, captured_calls_run_again) {
                         fill(other.data(), me, count, turn + 1);
                         gpus.launch(graph, stream);
                         if (turn % 2 == 0)
-                            nccl::allreduce(comm, data.span(), reduce_op::max, stream);  // the same everywhere
+                            nccl::allreduce(comm, data.span(), reduce_op::max, stream);  // equal inputs by now
                         gpus.wait_for(stream);
                         EXPECT_EQ(wrong(data.data(), ranks, count, turn), 0) << algorithm << ", turn " << turn;
                         EXPECT_EQ(wrong(other.data(), ranks, count, turn + 1), 0) << algorithm << ", turn " << turn;
@@ -241,7 +241,7 @@ TEST(gpu_graphs, captured_calls_run_again) {
         }
 }
 
-// What a graph uses stays where it is, however many shapes come after it.
+// A graph's program stays at its addresses, however many shapes follow.
 TEST(gpu_graphs, programs_of_captured_calls_are_kept) {
     constexpr std::size_t count = 4001, others = 40;
     gpu_stand_in gpus({.seed = 6});
@@ -267,7 +267,7 @@ TEST(gpu_graphs, programs_of_captured_calls_are_kept) {
     expect_well(gpus, thrown);
 }
 
-// NCCL keeps communicators that a graph uses. Nobody waits for that but a thread, which ends with the graph.
+// NCCL keeps communicators that a graph uses. Only a separate thread waits for the graph's end.
 TEST(gpu_graphs, that_live_on_hold_up_neither_errors_nor_the_end) {
     for (const bool one_dies : {true, false}) {
         gpu_stand_in gpus({.remote_errors = false});
@@ -302,7 +302,7 @@ TEST(gpu_graphs, that_live_on_hold_up_neither_errors_nor_the_end) {
 
 // -- averages
 
-// The sum of these would be infinite.
+// The sum of these elements would be infinite.
 TEST(gpu_averages, of_float16_overflow_no_sooner_than_on_the_host) {
     gpu_stand_in gpus({.any_memory = true});
     const auto thrown = run_on_stand_in(
@@ -320,7 +320,7 @@ TEST(gpu_averages, of_float16_overflow_no_sooner_than_on_the_host) {
 
 // -- roots
 
-// Groups of a root's own, made when it is first met.
+// Each root has its own NCCL groups, created at its first call.
 TEST(gpu_roots, have_groups_of_their_own) {
     const hierarchy m = machine({2, 2});
     gpu_stand_in gpus({});
@@ -347,7 +347,7 @@ TEST(gpu_roots, have_groups_of_their_own) {
         patient());
     expect_well(gpus, thrown);
     const auto calls = gpus.calls();
-    // Two ranks of each node, and one of each between nodes, in each of eight calls.
+    // In each of eight calls: two ranks in each of two nodes, and one rank of each node between nodes.
     EXPECT_EQ(calls.at("ncclBroadcast"), 8 * (4 + 2));
     EXPECT_EQ(calls.at("ncclReduce"), 8 * (4 + 2));
     EXPECT_EQ(calls.count("ncclSend"), 0u);

@@ -1,4 +1,4 @@
-// Device buffers through host memory, over the stand-in for CUDA: no result of a GPU.
+// Staging of device buffers through host memory, on the stand-in for CUDA: shows nothing about a GPU.
 
 #include <terrace/loopback.hpp>
 
@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::size_t chunk = 4096;  // bytes: 1024 floats
 
-// Of allreduce and blocks; or of allreduce, broadcast and reduce.
+// Returns plans for allreduce, reduce-scatter and allgather; or for allreduce, broadcast and reduce.
 plan scattered(int ranks) {
     return plan_of(machine_of(tree::uniform(std::vector{ranks})), {{{0}, ranks, mode::scatter, "halving"}}, 2, 1024);
 }
@@ -64,7 +64,7 @@ void fill(device_floats& to, int rank, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) to.data()[i] = input_of(rank, i);
 }
 
-// Each rank a thread, with a stager of its own over host messages.
+// Runs ranks as threads, each with its own stager over host messages.
 void with_staging(gpu_stand_in& gpus, const plan& p,
                   const std::function<void(communicator&, staging&, gpu_stream)>& body) {
     loopback::run(p, [&](communicator& comm) {
@@ -133,7 +133,7 @@ TEST(staging, calls_make_nothing) {
     });
 }
 
-// What is in the stream runs when the stand-in likes, and the last of it is the input.
+// The stand-in runs the stream's work at random times. The last copy of that work writes the input.
 TEST(staging, a_call_waits_for_its_stream) {
     for (std::uint64_t seed = 1; seed <= 20; ++seed) {
         gpu_stand_in gpus({.seed = seed});
@@ -154,7 +154,7 @@ TEST(staging, failures_of_cuda_are_errors_and_leave_nothing) {
     struct {
         const char *function, *said;
         int n;
-    } const cases[] = {{"cudaMalloc", "cudaMallocHost", 2},  // the first is the test's own
+    } const cases[] = {{"cudaMalloc", "cudaMallocHost", 2},  // the test makes the first call
                        {"cudaStreamCreateWithFlags", "cudaStreamCreate", 2},
                        {"cudaEventCreateWithFlags", "cudaEventCreate", 5},
                        {"cudaMemcpyAsync", "cudaMemcpyAsync", 3},

@@ -20,7 +20,7 @@
 #include "support/plans.hpp"
 #include "support/shapes.hpp"
 
-// What tests of device buffers over the stand-in have in common.
+// Common code of tests of device buffers on the stand-in.
 namespace terrace::detail::test {
 
 inline hierarchy machine(std::vector<int> sizes) {
@@ -40,7 +40,7 @@ inline plan all_stages(const hierarchy& m, std::string_view by, int lanes = 1, s
     return plan_of(m, stages_of(m, how, by), lanes, chunk);
 }
 
-// A rank's buffer on its device.
+// A buffer on a rank's device.
 class device_buffer {
 public:
     device_buffer(const gpu_stand_in& on, std::size_t count) : gpu_(on.runtime()), count_(count) {
@@ -81,7 +81,7 @@ inline std::int64_t wrong(const float* data, int ranks, std::size_t count, int t
     return n;
 }
 
-// Fails the test with what ranks threw, and rules that were broken.
+// Fails the test if a rank threw, a rule of the stand-in was broken, or a resource is left.
 inline void expect_well(const gpu_stand_in& gpus, const std::vector<std::exception_ptr>& thrown) {
     for (std::size_t r = 0; r < thrown.size(); ++r) {
         if (!thrown[r]) continue;
@@ -95,7 +95,7 @@ inline void expect_well(const gpu_stand_in& gpus, const std::vector<std::excepti
     EXPECT_EQ(gpus.left(), "");
 }
 
-// A buffer on the device and one of the host, as long, at once.
+// Runs allreduces of a device buffer and a host buffer of equal length at the same time.
 inline void allreduce_both(communicator& comm, device_buffer& there, std::vector<float>& here, int turn) {
     fill(there.data(), comm.rank(), here.size(), turn);
     fill(here.data(), comm.rank(), here.size(), turn + 1);
@@ -106,8 +106,8 @@ inline void allreduce_both(communicator& comm, device_buffer& there, std::vector
     EXPECT_EQ(wrong(here.data(), comm.size(), here.size(), turn + 1), 0);
 }
 
-// Reduce-scatter, allgather, reduce to rank 2 and broadcast from rank 1, one after the other, with parts of `n`
-// elements.
+// Runs a reduce-scatter, an allgather, a reduce to rank 2 and a broadcast from rank 1, one after another, with `n`
+// elements per rank.
 inline void run_others(gpu_stand_in& gpus, communicator& comm, std::size_t n) {
     const int me = comm.rank(), ranks = comm.size();
     const auto all = static_cast<std::size_t>(ranks);
@@ -131,7 +131,7 @@ inline void run_others(gpu_stand_in& gpus, communicator& comm, std::size_t n) {
     }
 }
 
-// The scattering plan's rules, with those of another for collectives that have a root.
+// Returns the plan `scattering` with the rules of `rooted` for collectives with a root.
 inline plan with_roots(const plan& scattering, const plan& rooted) {
     plan_data both = data_of(scattering);
     for (const auto& [what, rules] : data_of(rooted).rules)
@@ -176,8 +176,8 @@ inline void allreduce_once(gpu_stand_in& gpus, communicator& comm, std::size_t c
     EXPECT_EQ(wrong(data.data(), comm.size(), count), 0);
 }
 
-// Lets a function fail at its nth use from now on, while all ranks make calls. Returns what they threw. Buffers
-// outlive all ranks: streams of others may read them after a call has failed.
+// Lets the nth call of a function fail while all ranks make calls. Returns their exceptions. Buffers outlive all
+// ranks, since streams of other ranks may read them after a call has failed.
 inline std::vector<std::exception_ptr> fail_amid_calls(gpu_stand_in& gpus, const plan& p, const std::string& function,
                                                        int nth) {
     std::vector<std::unique_ptr<device_buffer>> buffers(static_cast<std::size_t>(p.ranks()));

@@ -10,11 +10,11 @@
 
 namespace terrace::detail::test {
 
-/// Runs `body` once per rank of the plan, each in a thread of its own, on a communicator with a device of the stand-in:
-/// rank r has device r. Creation is in the threads, too.
-/// @param tells whether the host messages of the others fail where a rank does
-/// @param device_memory whether host messages may lie in memory of devices
-/// @returns what each rank threw, null where nothing
+/// Runs `body` once per rank of the plan, each in its own thread, which also creates the rank's communicator. Rank r
+/// has device r of the stand-in.
+/// @param tells whether a failed rank makes the other ranks' host messages fail
+/// @param device_memory whether messages may use device memory
+/// @returns each rank's exception, or null
 std::vector<std::exception_ptr> run_on_stand_in(gpu_stand_in& on, const plan& p,
                                                 const std::function<void(communicator&)>& body, const options& o = {},
                                                 bool tells = true, bool device_memory = false);

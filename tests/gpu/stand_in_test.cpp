@@ -1,4 +1,4 @@
-// The stand-in for GPUs finds what it is for.
+// The stand-in for GPUs detects deadlocks and broken rules.
 
 #include <chrono>
 #include <cstring>
@@ -26,7 +26,7 @@ TEST(stand_in, orders_that_differ_between_ranks_never_end) {
     float data[2][2] = {{1, 2}, {3, 4}};
     for (int rank = 0; rank < 2; ++rank)
         for (int turn = 0; turn < 2; ++turn) {
-            const int c = rank == 0 ? turn : 1 - turn;  // rank 1 the other way round
+            const int c = rank == 0 ? turn : 1 - turn;  // opposite order on rank 1
             for (int code = 1; code != 0;) gpu.status(comms[rank][c], &code);
             gpu.all_reduce(&data[rank][c], &data[rank][c], 1, element_type::float32, reduce_op::sum, comms[rank][c],
                            streams[rank][c]);

@@ -1,4 +1,4 @@
-// The conformance suite on the stand-in for GPUs: all memory counts as a device's.
+// The conformance suite on the stand-in for GPUs, which accepts all memory as device memory.
 
 #include <gtest/gtest.h>
 
@@ -28,9 +28,9 @@ report run_ranks(const plan& p, const rank_main& body) {
 
 std::vector<world> worlds() {
     std::vector<int> sizes{4, 8, 3, 2, 1};
-    if (slowness > 1) sizes = {2};  // its own tests have more
+    if (slowness > 1) sizes = {2};  // tests/gpu has more
     else sizes.resize(static_cast<std::size_t>(share("numbers of ranks on the stand-in", 5, 1)));
-    return {{"nccl_stand_in", sizes, run_ranks, false}};  // buffers of devices have no factors
+    return {{"nccl_stand_in", sizes, run_ranks, false}};  // device buffers have no factors
 }
 
 }  // namespace terrace::detail::test

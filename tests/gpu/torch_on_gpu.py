@@ -1,8 +1,8 @@
-"""Tensors on GPUs in two ranks of torch: collectives of all types, DDP beside one process, a captured call.
+"""Tensors on GPUs in two ranks of torch: collectives of all types, DDP compared with one process, a captured call.
 
 usage: torch_on_gpu.py PACKAGE_DIRECTORY calls|ddp|graph
 
-Starts its ranks itself; they share a GPU if there is only one. Exit status 77 without torch or a GPU.
+Starts its ranks, which share a GPU if there is only one. Exit status 77 without torch or a GPU.
 """
 import os
 import pathlib
@@ -78,7 +78,7 @@ def be(rank, package, what, folder):
     import torch.distributed as dist
     device = torch.device("cuda", rank % torch.cuda.device_count())
     torch.cuda.set_device(device)
-    import terrace.torch  # noqa: F401: makes the back end known
+    import terrace.torch  # noqa: F401: registers the back end
     dist.init_process_group("terrace", init_method=f"file://{folder}/store", rank=rank, world_size=RANKS, device_id=device)
     {"calls": calls, "ddp": ddp, "graph": graph}[what](torch, dist, device)
     dist.destroy_process_group()

@@ -1,4 +1,4 @@
-// A communicator that gets its device after it was made, over the stand-in: no result of a GPU.
+// A communicator that gets its device after creation, on the stand-in: shows nothing about a GPU.
 
 #include <functional>
 #include <string>
@@ -33,7 +33,7 @@ void expect_sums_on_host(communicator& comm) {
     EXPECT_EQ(wrong(here.data(), comm.size(), here.size()), 0);
 }
 
-// Ranks without a device on a stand-in, which is in order afterwards.
+// Runs ranks without a device. Fails the test if a rule of the stand-in was broken.
 void on_four_ranks(gpu_stand_in& gpus, const std::function<void(communicator&)>& body) {
     loopback::run(two_by_two(), body, patient());
     expect_well(gpus, {});
@@ -81,7 +81,7 @@ TEST(use_device, stream_is_between_what_the_caller_puts_there) {
     });
 }
 
-// All ranks learn of one that cannot, and go on with buffers of the host.
+// If one rank has no such device, all ranks get an error, and go on with host buffers.
 TEST(use_device, a_device_that_is_missing_leaves_the_communicator_as_it_was) {
     gpu_stand_in gpus({.devices = 4});
     on_four_ranks(gpus, [&](communicator& comm) {

@@ -35,7 +35,7 @@ TEST(watchdog, looks_while_there_is_work_and_sleeps_otherwise) {
     EXPECT_EQ(starts, 1);
 }
 
-// Its owner may be destroyed whether or not there is work.
+// A watchdog may be destroyed with or without work.
 TEST(watchdog, ends_at_once) {
     std::mutex guard;
     const auto began = std::chrono::steady_clock::now();

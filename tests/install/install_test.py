@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Installs into an empty directory, uses what is there as a stranger would, and removes it again.
+"""Installs into an empty directory, uses the installed files as a user does, and removes them again.
 
 usage: install_test.py CASE BUILD_DIRECTORY SOURCE_ROOT PREFIX LIBDIR COMPILER -- MPIRUN...
 
@@ -24,11 +24,11 @@ if shutil.which(WRAPPER) is None:
 BUILD, ROOT = pathlib.Path(BUILD), pathlib.Path(ROOT)
 COMPILER = shlex.split(COMPILER)
 
-# How programs are started with each MPI that there is a module for.
+# Launchers of the MPIs that have a module.
 LAUNCHERS = {"openmpi": ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none"],
              "mpich": ["mpiexec.mpich"]}
 
-# Levels of one node, so that the ranks of one machine are the plan's.
+# All levels are inside one node, so one machine can run the plan.
 CLUSTER = """\
 terrace_topology: 1
 name: two-sockets
@@ -37,7 +37,7 @@ levels:
   - {name: node, size: 2, fabric: bus}
 """
 WITHOUT_MPI = ("loopback", "without_mpi")  # examples
-# What the examples print on 4 ranks, rank by rank.
+# Expected output of the examples on 4 ranks, rank by rank.
 PRINTED = {
     "allreduce": [f"rank {r} of 4: 4" for r in range(4)],
     "reduce_scatter": [f"rank {r} of 4: 2.5, {7 if r == 3 else 10} times 4" for r in range(4)],
@@ -57,7 +57,7 @@ def run(*command, **more):
 
 
 def at_once(function, things):
-    """The function's results, as many at a time as there are cores."""
+    """Calls the function for each item, one at a time per core. Returns the results."""
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         return list(pool.map(function, things))
 
@@ -67,7 +67,7 @@ def needs(file):
 
 
 class Installed(unittest.TestCase):
-    """Everything lies in self.prefix; the build's own record of what it installed is kept."""
+    """Installs below self.prefix, and keeps the build's own record of installed files."""
 
     def setUp(self):
         directory = tempfile.TemporaryDirectory()
@@ -93,7 +93,7 @@ class Installed(unittest.TestCase):
         return self.directory / "plan.yaml"
 
     def compile(self, source, program, wrapper=None):
-        """Compiles as the guide says, with an MPI's compiler, or without MPI."""
+        """Compiles as in the guide, with an MPI's compiler, or without MPI."""
         guide = (ROOT / "docs/guides/installation.md").read_text().replace("\\\n", "")
         line = re.search(r"^mpicxx (.*pkg-config.*)$", guide, re.M).group(1)
         words = line.replace("program.cpp", str(source)).replace("-o program", f"-o {program}")
@@ -112,7 +112,7 @@ class Installed(unittest.TestCase):
             meeting = dict(self.environment, TERRACE_BOOTSTRAP=f"file:{self.directory}/meeting", TERRACE_RANK="0",
                            TERRACE_SIZE="1")
             self.assertEqual(run(programs / "without_mpi", env=meeting), "1 ranks: 1\n")
-        # What the library throws, the program catches.
+        # The program catches the library's exceptions.
         for program in [[*MPIRUN, "-np", "1", programs / "allreduce"], [programs / "loopback"]]:
             said = r"(?s): 1\n(.*\n)?terrace: missing\.yaml: cannot be opened: No such file"
             with self.assertRaisesRegex(AssertionError, said):
@@ -146,14 +146,14 @@ class Files(Installed):
         self.assertEqual(sorted(self.stage.rglob("*")), [])
 
     def compile(self, text, *options, language="c++"):
-        """What the compiler says of a program; empty if it accepts it."""
+        """Returns the compiler's messages for a program; empty if it compiles."""
         command = [*COMPILER, "-fsyntax-only", "-I", self.prefix / "include", *options, "-x", language, "-"]
         done = subprocess.run(command, input=text, capture_output=True, text=True, env=dict(os.environ, LC_ALL="C"))
         return done.stderr if done.returncode else ""
 
     def test_headers_stand_alone_and_define_no_macros_but_their_own(self):
         alone = [f"#include <terrace/{header.name}>\n" for header in (self.prefix / "include/terrace").glob("*.hpp")
-                 if header.name not in ("mpi.hpp", "mpi_error.hpp", "nccl.hpp")]  # which need MPI's headers
+                 if header.name not in ("mpi.hpp", "mpi_error.hpp", "nccl.hpp")]  # these need MPI's headers
         for errors in at_once(lambda text: self.compile(text, "-std=c++20", "-Wall", "-Werror"), alone):
             self.assertEqual(errors, "")
         macros = run(*COMPILER, "-std=c++20", "-dM", "-E", "-include", "terrace/terrace.hpp",
@@ -173,7 +173,7 @@ class Files(Installed):
     def test_exports_the_c_functions_of_the_list(self):
         listed = (ROOT / "tests/install/c_functions.txt").read_text().split()
         headers = [header.read_text() for header in (self.prefix / "include/terrace").glob("terrace*.h")
-                   if header.name != "terrace_mpi.h"]  # whose functions are inline
+                   if header.name != "terrace_mpi.h"]  # its functions are inline
         declared = set(re.findall(r"^[\w *]+ (terrace_\w+)\(", "".join(headers), re.M))
         exported = {word for line in run("nm", "-D", "--defined-only", self.libraries / "libterrace.so").splitlines()
                     if re.fullmatch(r"[a-z]\w+", word := line.split()[-1]) and not word.startswith("_")}
@@ -237,7 +237,7 @@ class Files(Installed):
         marked |= set(re.findall(r"^TERRACE_API [^;(]*?(\w+)\(", headers, re.M))
         self.assertIn("communicator", marked)
         function = r"^(?!TERRACE_API|using|constexpr|inline|template)[a-z][\w:&*<> ]* \w+\("
-        templates = r"^template <.*>\n(?: *requires .*\n(?: +.*\n)*)?[^\n]*\n"  # which are compiled where they are used
+        templates = r"^template <.*>\n(?: *requires .*\n(?: +.*\n)*)?[^\n]*\n"  # compiled in the programs
         compiled = re.sub(templates, "", headers, flags=re.M)
         self.assertEqual(re.findall(function, compiled, re.M), [], "without TERRACE_API")
         c_functions = (ROOT / "tests/install/c_functions.txt").read_text().split()
@@ -248,7 +248,7 @@ class Files(Installed):
             path = re.split(r"[(\[<]", path)[0].split("::")
             if path[0] in c_functions:
                 continue
-            if path[0] != "terrace":  # templates of other libraries, as every library has them
+            if path[0] != "terrace":  # instances of other libraries' templates
                 self.assertIn(kind, "WVu", line)
                 continue
             self.assertTrue(len(path) <= 3 and marked & set(path[1:]), f"{symbol} is not public")
@@ -296,7 +296,7 @@ class Pages(Installed):
         self.assertEqual(drop_ins, {"libterrace-pmpi"})
         page = (self.prefix / "share/man/man7/libterrace-pmpi.7").read_text()
         table = (ROOT / "docs/reference/environment.md").read_text()
-        # The variables for one call each share a row, which names the first whole.
+        # The variables for single calls share a row, which has the first one in full.
         rows = " ".join(re.findall(r"^\| (`TERRACE_PMPI[^|]*)", table, re.M))
         variables = {"TERRACE_PMPI" + name if name.startswith("_") else name for name in re.findall(r"\w+", rows)}
         self.assertIn("TERRACE_PMPI_REPORT", variables)
@@ -305,7 +305,7 @@ class Pages(Installed):
     def test_complete_words(self):
         self.assertEqual(self.complete("terrace", "pl"), ["plan"])
         self.assertEqual(self.complete("terrace", "plan", "--o"), ["--output"])
-        self.assertEqual(self.complete("terrace", "plan", "clu"), [])  # bash then completes names of files
+        self.assertEqual(self.complete("terrace", "plan", "clu"), [])  # then bash completes file names
         self.assertEqual(self.complete("terrace-bench", "--pl"), ["--plan", "--placement"])
         self.assertEqual(self.complete("terrace-bench", "clu"), [])
 
@@ -323,7 +323,7 @@ class PkgConfig(Installed):
     def test_examples_build_and_run(self):
         sources = sorted((self.prefix / "share/doc/terrace/docs/examples").glob("*.cpp"))
         names = list(PRINTED)
-        if "TERRACE_TEST_ALL" not in os.environ and shutil.which("cmake"):  # which builds all of them
+        if "TERRACE_TEST_ALL" not in os.environ and shutil.which("cmake"):  # the test with CMake builds all
             names = ["allreduce"]
             some = [source for source in sources if source.stem in ("allreduce", *WITHOUT_MPI)]
             print(f"left out: {len(sources) - len(some)} of {len(sources)} examples through pkg-config")
@@ -356,7 +356,7 @@ class Mpis(Installed):
         self.assertRegex(run(self.directory / "loopback", plan, env=self.environment), r"^4 ranks: 4 by socket.*\n$")
 
     def test_a_program_of_one_mpi_that_runs_with_the_other_is_told(self):
-        """With Open MPI's mpi.h it could not be linked with MPICH."""
+        """Compiles with MPICH's mpi.h and links with Open MPI. The reverse would not link."""
         if any(shutil.which(f"mpicxx.{library}") is None or not (self.modules / f"terrace-{library}.so").exists()
                for library in LAUNCHERS):
             self.skipTest("takes both MPIs")

@@ -14,7 +14,7 @@ import unittest
 import venv
 
 ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
-# Nothing of this build or of the caller's packages.
+# Environment without variables for this build or the caller's packages.
 CLEAN = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "TERRACE_", "LIBTERRACE"))}
 
 

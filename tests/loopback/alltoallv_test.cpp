@@ -1,5 +1,5 @@
-// alltoallv and its kin: what is wrong in itself, and blocks of extreme lengths. Random cases run on every transport
-// (conformance).
+// alltoallv, gatherv and scatterv: invalid arguments, and blocks of extreme lengths. The conformance suite runs random
+// cases on every transport.
 
 #include <algorithm>
 #include <atomic>
@@ -21,7 +21,7 @@ namespace terrace::detail::test::alltoallv_test {
 
 namespace {
 
-// Lengths first, and lengths before each block.
+// Returns two plans: ranks exchange the lengths first, or send each block with its length.
 std::vector<plan> both_ways() {
     const hierarchy machine = machine_of(tree::uniform(std::vector{2, 3}));
     return {plan_of(machine, {run_by({{0, 1}, 6, mode::scatter}, "direct")}, 2, 4096),
@@ -49,7 +49,7 @@ TEST(alltoallv, of_nothing_and_of_one_huge_block) {
         });
 }
 
-// Rank 0 gets much more than others once, and less than them once.
+// Rank 0 gets much more than the others from rank 1, and often less from the other ranks.
 TEST(alltoallv, keeps_a_program_for_lengths_of_all_kinds) {
     std::mutex guard;
     std::vector<std::string> made;
@@ -77,13 +77,13 @@ TEST(alltoallv, keeps_a_program_for_lengths_of_all_kinds) {
             }
         },
         o);
-    // One of chunks, and one of whole blocks where most are short; every rank makes both.
+    // Every rank creates two programs: one with chunks, and one with whole blocks, for calls of mostly short blocks.
     ASSERT_EQ(made.size(), 2 * 6u);
     EXPECT_EQ(std::ranges::count_if(made, [](const std::string& s) { return s.find(" 1 chunks") != s.npos; }), 6);
 }
 
-// The longest block decides: 900, 1000 and 600 elements share a program in chunks; 40 has one, in one chunk; and blocks
-// that are much shorter than the longest go in one piece.
+// The longest block decides: 900, 1000 and 600 elements share a program with chunks, and 40 elements have one with one
+// chunk. Blocks that are much shorter than the longest have one with one chunk, too.
 TEST(scatterv, keeps_a_program_for_each_power_of_two) {
     std::mutex guard;
     std::vector<std::string> made;
@@ -156,7 +156,7 @@ TEST(alltoallv, too_little_room_is_the_error_of_one_rank) {
     }
 }
 
-// Returns what the ranks are told.
+// Returns the message of each rank's usage_error.
 std::vector<std::string> messages(const std::function<void(communicator&)>& call) {
     std::vector<std::string> all(6);
     loopback::run(both_ways().front(), [&](communicator& comm) {

@@ -32,7 +32,7 @@ std::vector<plan> plans() {
     return all;
 }
 
-// More than may run at once, of shapes that repeat; ranks wait for them in orders of their own.
+// Starts more calls than may run at once, of repeating shapes. Each rank waits for them in another order.
 void run_many(bool progress_thread) {
     options o;
     o.progress_thread = progress_thread;
@@ -71,7 +71,7 @@ TEST(async, many_in_flight_complete_in_any_order) { run_many(false); }
 
 TEST(progress_thread, completes_many_in_any_order) { run_many(true); }
 
-// While rank 0 does something else: the others need it.
+// Rank 0's progress thread moves calls along while rank 0 does something else. The other ranks need that.
 TEST(progress_thread, moves_calls_along) {
     options o;
     o.progress_thread = true;
@@ -116,7 +116,7 @@ TEST(progress_thread, ends_calls_at_their_deadline) {
                     ++told;
                 }
             }
-            for (++left; left < 3;) std::this_thread::yield();  // rank 1 stays so long
+            for (++left; left < 3;) std::this_thread::yield();  // rank 1 waits for the others
         },
         o);
     EXPECT_EQ(told, 2);
@@ -136,13 +136,13 @@ TEST(set_timeout, is_for_calls_in_flight_too) {
                 told += std::string(e.what()).starts_with("timed out after 0.1 s") ? 1 : 0;
             }
         }
-        for (++left; left < 3;) std::this_thread::yield();  // rank 1 stays so long
+        for (++left; left < 3;) std::this_thread::yield();  // rank 1 waits for the others
     });
     EXPECT_EQ(told, 2);
 }
 
-// By another thread than the one that waits. Rank 1 never comes.
-// abort() may come before the call or while it waits: the call throws the same reason.
+// Rank 1 makes no call. On the other ranks a second thread calls abort(), before the call or while it waits: the call
+// throws the same reason.
 TEST(abort, ends_calls_that_nobody_answers) {
     std::atomic<int> ended{0};
     loopback::run(plan_for(3), [&](communicator& comm) {
@@ -199,7 +199,7 @@ TEST(async, all_collectives) {
     });
 }
 
-// One rank compares a new shape while another still waits for the call before it.
+// One rank compares a new shape while another rank still waits for the previous call.
 TEST(async, comparing_calls_moves_others_along) {
     loopback::run(plan_for(3), [&](communicator& comm) {
         std::vector<float> first(50'000, 1), second(60'000, 1);
@@ -220,7 +220,7 @@ TEST(async, a_request_is_complete_when_it_is_moved_from_or_waited_for) {
         std::vector<float> data(100, 1);
         request first = comm.allreduce_async(std::span(data));
         request second = std::move(first);
-        EXPECT_TRUE(first.test());  // NOLINT: that is what is tested
+        EXPECT_TRUE(first.test());  // NOLINT: tests a moved-from request
         second.wait();
         EXPECT_TRUE(second.test());
         EXPECT_EQ(data.front(), 2);

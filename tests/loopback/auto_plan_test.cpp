@@ -1,4 +1,4 @@
-// What ranks do where no plan is given. Threads stand for ranks on several nodes, each of which is this machine.
+// Plans that ranks make if none is given. Threads simulate ranks on several nodes, each with this machine's hardware.
 #include <set>
 #include <thread>
 #include <vector>
@@ -68,7 +68,7 @@ planned_job job_with(const std::vector<int>& sizes, const std::vector<std::strin
     return all;
 }
 
-// Nodes 0 and 2 are below one switch, 1 and 3 below another.
+// Nodes 0 and 2 are on one switch, 1 and 3 on another.
 TEST(auto_plan, has_levels_above_nodes_by_addresses) {
     const std::vector<std::string> of_nodes{"top.a.n0", "top.b.n1", "top.a.n2", "top.b.n3"};
     const planned_job j =
@@ -94,7 +94,7 @@ TEST(auto_plan, warns_of_ranks_whose_addresses_differ_on_one_node) {
     EXPECT_EQ(job_with({1, 1}, {"", ""}).warnings.size(), 0U);
 }
 
-// Ranks that give their places from last to first.
+// The ranks ask for the reverse order.
 TEST(auto_plan, ranks_are_put_in_order) {
     const std::vector<int> sizes{2, 1};
     loopback_world world(sizes);

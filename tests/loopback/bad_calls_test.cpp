@@ -1,4 +1,4 @@
-// Calls that differ between ranks, or are wrong in themselves: found, and by whom.
+// Calls that differ between ranks or have invalid arguments: each is detected, and the error names the ranks.
 
 #include <atomic>
 #include <cstdio>
@@ -26,7 +26,7 @@ options checking(options::checking level) {
     return o;
 }
 
-// By rank; empty where nothing was thrown.
+// Returns the error message of each rank; empty if it threw nothing.
 std::vector<std::string> messages(int ranks, options::checking level, const std::function<void(communicator&)>& body) {
     std::vector<std::string> all(static_cast<std::size_t>(ranks));
     loopback::run(
@@ -81,12 +81,12 @@ TEST(bad_calls, level_first_finds_all_that_are_new_to_one_rank) {
     EXPECT_EQ(detected(options::checking::first, agreed_before::what_most_call), 56);
 }
 
-// Their messages do not meet, since they carry what the ranks have called.
+// The calls' messages do not match, since messages carry the history of their rank's calls.
 TEST(bad_calls, level_first_finds_all_that_all_ranks_have_agreed_on) {
     EXPECT_EQ(detected(options::checking::first, agreed_before::all), 56);
 }
 
-// A broadcast of 8 elements from rank 2, which waits for nobody there, and is ahead when the others ask.
+// Rank 2's third call is a broadcast from itself. It waits for no other rank there, and is ahead when the others ask.
 TEST(bad_calls, level_first_names_the_call_at_which_ranks_came_apart) {
     const auto all = messages(4, options::checking::first, [](communicator& comm) {
         std::vector<float> data(100, 1.0f), few(8);
@@ -102,7 +102,7 @@ TEST(bad_calls, level_first_names_the_call_at_which_ranks_came_apart) {
             EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
 }
 
-// A call that is agreed on costs no control message, whoever waits: they are sent by who has waited for long.
+// Calls of an agreed shape need no control messages. A rank that has waited for long sends some, which must not harm.
 TEST(bad_calls, a_rank_that_comes_late_to_a_call_that_is_agreed_on_breaks_nothing) {
     const auto all = messages(3, options::checking::first, [](communicator& comm) {
         std::vector<float> data(100, 1.0f);
@@ -185,7 +185,7 @@ TEST(bad_calls, a_rank_that_makes_no_call_is_waited_for_until_the_deadline) {
     EXPECT_EQ(told, 1);
 }
 
-// A rank may have to end a call that another has a part in before it makes the next one.
+// While a rank waits for a comparison, it must move earlier calls along: peers may need them before their next call.
 TEST(bad_calls, a_rank_that_waits_moves_its_other_calls_along) {
     loopback_world world(std::vector{2});
     std::atomic<bool> moved{false};
@@ -231,7 +231,7 @@ TEST(bad_calls, buffers_that_overlap_are_refused) {
         refused([&] { comm.allgather(at + 4 * me + 1, at, counts, type); }, "own block of recv");
         refused([&] { comm.alltoall(at, at, 5, type); }, "alltoall does not work in place");
         refused([&] { comm.alltoall(at, at + 9, 5, type); }, "two buffers that do not overlap");
-        // Allowed: side by side, in place, and where nothing is written.
+        // Allowed: adjacent buffers, in place, and an overlap with a buffer that is not written.
         comm.allreduce(at, at + 10, 10, type, reduce_op::sum);
         comm.allreduce(at, at, 10, type, reduce_op::sum);
         comm.reduce_scatter(at, at + 5 * me, 5, type, reduce_op::sum);

@@ -1,4 +1,4 @@
-// Barriers: nobody leaves before all have come, whatever the plan, and whatever else is in flight.
+// Barriers: no rank leaves before all ranks have arrived, with any plan, and with other calls in flight.
 
 #include <array>
 #include <atomic>

@@ -1,4 +1,4 @@
-// Sizes of buckets that are chosen by predictions, and what traces show of gradients.
+// Bucket sizes that are chosen by predictions, and gradients in traces.
 
 #include <atomic>
 #include <filesystem>
@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::int64_t mib = 1 << 20;
 
-// Sixteen gradients of a MiB, ready every `gap` seconds; calls take `start_up`, and `of_mib` for each MiB.
+// Returns the number of buckets for 16 gradients of a MiB, ready every `gap`. Calls take `start_up + of_mib * MiB` [s].
 std::size_t buckets_chosen(double gap, double start_up, double of_mib = 1e-3) {
     std::vector<gradient_parameter> parameters;
     std::vector<double> ready;
@@ -41,14 +41,14 @@ std::size_t buckets_chosen(double gap, double start_up, double of_mib = 1e-3) {
 }  // namespace
 
 TEST(bucket_sizes, follow_from_start_ups_and_gaps) {
-    EXPECT_EQ(buckets_chosen(0, 1e-3), 1u);    // all are ready at once
-    EXPECT_GE(buckets_chosen(1.5e-3, 0), 8u);  // each ends before the next one is ready
+    EXPECT_EQ(buckets_chosen(0, 1e-3), 1u);    // all gradients are ready at once
+    EXPECT_GE(buckets_chosen(1.5e-3, 0), 8u);  // each call ends before the next gradient is ready
     const std::size_t some = buckets_chosen(1e-3, 2e-3);
     EXPECT_GT(some, 1u);
     EXPECT_LT(some, 16u);
 }
 
-// All of them at the end would be as good as each by itself, to 16 us of 75 ms.
+// One bucket at the end takes 75 ms, at most 16 us more than a bucket for each gradient.
 TEST(bucket_sizes, make_few_buckets_where_calls_take_no_time) { EXPECT_LE(buckets_chosen(5e-3, 0, 1e-6), 2u); }
 
 TEST(bucket_sizes, are_the_same_on_all_ranks_and_chosen_once) {
@@ -85,7 +85,7 @@ TEST(bucket_sizes, are_the_same_on_all_ranks_and_chosen_once) {
     EXPECT_EQ(rebuilds, 8);
 }
 
-// Gradients, buckets, stages of calls and exposed time, in one picture.
+// A trace shows gradients, buckets, stages of calls and exposed time together.
 TEST(gradient_trace, has_rows_for_gradients_buckets_and_iterations) {
     const std::filesystem::path file = temporary("gradients.json");
     options o;

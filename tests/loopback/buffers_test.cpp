@@ -1,5 +1,5 @@
-// What calls accept as buffers: any contiguous range of elements, bytes where data are only moved, and blocks of the
-// caller's counts in calls that are started.
+// Buffers of calls: any contiguous range of elements, bytes if data are only moved, and blocks of the caller's counts
+// in nonblocking calls.
 
 #include <array>
 #include <deque>
@@ -41,7 +41,7 @@ static_assert(allreduces<const floats&, floats&> && allreduces<std::span<float>,
               allreduces<std::span<const float>, floats&>);
 static_assert(broadcasts<std::string&> && broadcasts<std::vector<std::byte>&> && broadcasts<unsigned char (&)[3]> &&
               broadcasts<window<std::byte>&>);
-// Refused: what is only read, what is gone at once, what is not contiguous, what has no sum, and two types.
+// Refused: constant ranges, temporaries, ranges that are not contiguous, types without a sum, and unequal types.
 static_assert(!allreduces_in_place<const floats&> && !allreduces_in_place<std::span<const float>>);
 static_assert(!allreduces_in_place<floats> && !allreduces_in_place<window<float>>);
 static_assert(!allreduces_in_place<std::deque<float>&> && !allreduces_in_place<std::list<float>&>);
@@ -49,7 +49,7 @@ static_assert(!allreduces_in_place<std::string&> && !allreduces_in_place<std::ve
 static_assert(!allreduces<floats&, std::vector<double>&> && !allreduces<floats&, const floats&>);
 static_assert(!broadcasts<std::vector<std::string>&> && !broadcasts<std::vector<wchar_t>&>);
 
-// Counts 1, 2, 3 ... by rank, and none for the last.
+// Returns counts 1, 2, 3 ... by rank, and 0 for the last rank.
 std::vector<std::int64_t> counts_for(int ranks) {
     std::vector<std::int64_t> counts(static_cast<std::size_t>(ranks));
     std::iota(counts.begin(), counts.end(), 1);
@@ -122,7 +122,7 @@ TEST(blocks_of_counts, are_started_like_other_calls) {
             requests.push_back(
                 comm.reduce_scatter_async(ones.data(), again.data(), counts, element_type::int32, reduce_op::max));
             requests.push_back(comm.allgather_async(mine.data(), copy.data(), counts, element_type::int32));
-            std::fill(counts.begin(), counts.end(), -1);  // they have been read
+            std::fill(counts.begin(), counts.end(), -1);  // calls have copied the counts
             wait_all(requests);
             EXPECT_EQ(sums, std::vector<int>(own, ranks));
             EXPECT_EQ(again, std::vector<int>(own, 1));

@@ -58,7 +58,7 @@ TEST(callbacks, are_called_once_by_whoever_moves_calls_along) {
             o);
 }
 
-// Nobody else moves calls along.
+// Only the communicator's own thread moves the calls along.
 TEST(callbacks, may_start_calls) {
     loopback::run(
         plan_for(2),

@@ -1,4 +1,4 @@
-// What is particular to ranks that are threads of one process; the rest is in tests/conformance.
+// Behaviour particular to ranks that are threads of one process; the rest is in tests/conformance.
 
 #include <atomic>
 

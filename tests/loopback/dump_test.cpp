@@ -1,4 +1,4 @@
-// What ranks write: dumps of calls that do not end, and traces.
+// Files that ranks write: dumps of calls that do not complete, and traces.
 
 #include <algorithm>
 #include <atomic>
@@ -26,7 +26,7 @@ namespace {
 
 nlohmann::json read(const std::filesystem::path& file) { return nlohmann::json::parse(std::ifstream(file)); }
 
-// In a call, or while calls are compared: whoever waits does the same.
+// Lets rank 3 miss a call. Expects the same errors and dumps of ranks that wait in the call or in its comparison.
 void miss_a_rank(options::checking level, const std::string& where) {
     const temporary_directory folder;
     const std::filesystem::path file = folder.path() / "dump";
@@ -131,7 +131,7 @@ TEST(trace, has_a_slice_for_each_chunk_on_tracks_by_rank_and_stage) {
     EXPECT_EQ(slices, 4 * 4 * 10);  // ranks x stages up and down x chunks
 }
 
-// Slices of one track follow one another, whatever calls and communicators are in flight together.
+// Slices of a track do not overlap, even if several calls and communicators are in flight.
 TEST(trace, tracks_hold_no_two_slices_at_once) {
     const temporary_directory folder;
     const std::filesystem::path file = folder.path() / "trace";
@@ -173,7 +173,7 @@ TEST(trace, tracks_hold_no_two_slices_at_once) {
     }
 }
 
-// Rank 0 begins it; the others must not wait for rank 0 in their first call.
+// Rank 0 creates the file. Its error reaches all ranks, so none waits for rank 0 in its first call.
 TEST(trace, that_cannot_be_written_is_an_error_on_all_ranks) {
     const temporary_directory folder;
     const std::filesystem::path file = folder.path() / "no-such-directory";

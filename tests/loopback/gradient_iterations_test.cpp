@@ -51,7 +51,7 @@ list firsts(gradient_reducer& reducer, int parameters) {
 
 }  // namespace
 
-// Of rank 0; what the others see does not matter.
+// Buckets follow the order of rank 0; other ranks' orders do not matter.
 TEST(gradient_order, is_followed_after_the_first_iteration_and_where_it_changes_for_good) {
     on_ranks(3, [](communicator& comm) {
         const auto of_rank_0 = [&](const list& order) { return comm.rank() == 0 ? order : list{1, 3, 0, 2}; };
@@ -62,11 +62,11 @@ TEST(gradient_order, is_followed_after_the_first_iteration_and_where_it_changes_
         EXPECT_EQ(reducer.rebuilds(), 1);
         EXPECT_EQ(buckets_of(reducer, 4), (list{0, 1, 1, 0}));
         for (int p = 0; p < 4; ++p) EXPECT_EQ(reducer.gradient<float>(p)[1], static_cast<float>(p));
-        for (int turn = 0; turn < 5; ++turn) {  // by turns: nothing for good
+        for (int turn = 0; turn < 5; ++turn) {  // alternating orders
             iterate(reducer, of_rank_0({1, 2, 3, 0}));
             iterate(reducer, of_rank_0({0, 3, 2, 1}));
         }
-        for (int turn = 0; turn < 5; ++turn) iterate(reducer, of_rank_0({3, 0, 1, 2}));  // buckets come in order
+        for (int turn = 0; turn < 5; ++turn) iterate(reducer, of_rank_0({3, 0, 1, 2}));  // same order of buckets
         EXPECT_EQ(reducer.rebuilds(), 1);
         for (int turn = 0; turn < 5; ++turn) iterate(reducer, of_rank_0({1, 2, 3, 0}));
         EXPECT_EQ(reducer.rebuilds(), 2);
@@ -76,9 +76,9 @@ TEST(gradient_order, is_followed_after_the_first_iteration_and_where_it_changes_
 
 TEST(gradient_order, takes_no_memory_once_buckets_follow_it) {
     on_ranks(2, [](communicator& comm) {
-        constexpr int many = 40;  // more than a communicator keeps programs of by itself
+        constexpr int many = 40;  // more than a communicator keeps programs for
         std::vector<float> own(1002);
-        // Each bucket has its own shape: how many calls of one shape are in flight at once is chance.
+        // Buckets have different shapes, since the number of calls of one shape in flight would vary.
         std::vector<gradient_parameter> parameters;
         for (int p = 0; p < many; ++p) parameters.push_back(floats("p", 1000 + p));
         parameters[2].gradient = own.data();
@@ -95,8 +95,8 @@ TEST(gradient_order, takes_no_memory_once_buckets_follow_it) {
                 }
             };
             run(6);
-            // How many calls hold scratch memory at once is chance, too: it is taken until as many have. Each rank
-            // counts its own, and all do the same number of turns.
+            // The number of calls that hold scratch memory at once varies, too, so early turns may allocate. Each rank
+            // counts its own allocations, and all ranks make the same number of turns.
             int least = many;
             for (int turn = 0; turn < 10; ++turn) {
                 const int before = allocations();
@@ -125,7 +125,7 @@ TEST(unused_gradients, are_averaged_where_a_rank_uses_them_and_stay_where_none_d
     });
 }
 
-// A parameter counts as used that a local iteration has used, also where the one that reduces does not.
+// A parameter counts as used if a local iteration used it, even if the iteration that reduces does not.
 TEST(unused_gradients, add_up_over_local_iterations) {
     for (const unused_parameters unused : {unused_parameters::find, unused_parameters::fixed})
         on_ranks(2, [unused](communicator& comm) {
@@ -237,7 +237,7 @@ TEST(dropped_layers, do_not_travel) {
     });
 }
 
-// Buckets are in flight on all of them.
+// Buckets are in flight on all communicators at once.
 TEST(several_communicators, take_buckets_by_turns) {
     on_ranks(4, [](communicator& comm) {
         std::optional<communicator> second = comm.split(0, comm.rank()), third = comm.split(0, comm.rank());

@@ -1,4 +1,4 @@
-// Gradients that are rounded on the wire: what is exact, what is fed back, and marks, which survive it.
+// Gradients that are rounded on the wire: exact ones, error feedback, and marks of missing gradients, which stay exact.
 
 #include <cmath>
 #include <mutex>
@@ -14,7 +14,7 @@ namespace terrace::detail::test::gradient_wire_test {
 
 namespace {
 
-constexpr std::int64_t length = 700;  // blocks of int8, and a part of one
+constexpr std::int64_t length = 700;  // whole int8 blocks, and a part of one
 
 void on_rounding_ranks(const hierarchy& machine, const std::vector<stage>& stages,
                        const std::function<void(communicator&)>& body) {
@@ -47,8 +47,8 @@ void fill(std::span<float> g, int rank, float factor = 1) {
     for (std::size_t i = 0; i < g.size(); ++i) g[i] = factor * value_of(rank, i);
 }
 
-/// The same gradients in each iteration. Returns the largest distance of the results' sum from what it were exactly, of
-/// either parameter, in units of one iteration's gradients.
+/// Reduces the same gradients in each iteration. Returns the largest difference between the sum of all results and the
+/// exact sum, over both parameters, in units of one iteration's gradients.
 double drift(const hierarchy& machine, const std::vector<stage>& stages, bool feedback, int iterations) {
     double worst = 0;
     std::mutex guard;
@@ -77,7 +77,7 @@ double drift(const hierarchy& machine, const std::vector<stage>& stages, bool fe
 
 }  // namespace
 
-// With feedback the sum of results lacks what the last iteration rounded away, and no more.
+// With feedback the sum of all results lacks only the rounding error of the last iteration.
 TEST(error_feedback, keeps_what_is_rounded_away) {
     constexpr int iterations = 20;
     const hierarchy flat = machine_of(tree::uniform(std::vector{2, 3})),
@@ -98,7 +98,7 @@ TEST(error_feedback, keeps_what_is_rounded_away) {
         const double lost = drift(each.machine, each.stages, false, iterations);
         const double kept = drift(each.machine, each.stages, true, iterations);
         EXPECT_GT(lost, 5 * kept) << each.name;
-        EXPECT_LT(kept, 3.0 / 126) << each.name;  // of sums up to 1, rounded at most four times
+        EXPECT_LT(kept, 3.0 / 126) << each.name;  // results up to 1, rounded at most four times
     }
 }
 
@@ -157,7 +157,7 @@ TEST(gradients_on_the_wire, are_rounded_unless_they_are_to_be_exact) {
         });
 }
 
-// Marks lie in the block of the last gradients: neither rounds the other away.
+// Marks share an int8 block with the last gradients. Neither may vanish by rounding.
 TEST(gradients_on_the_wire, do_not_touch_marks) {
     const hierarchy machine = machine_of(tree::uniform(std::vector{2, 2}));
     for (const float factor : {1e-6f, 1e6f})

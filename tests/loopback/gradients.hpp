@@ -32,7 +32,7 @@ inline gradient_options caps(std::int64_t bytes, std::int64_t first) {
     return o;
 }
 
-/// The message of the usage_error that an action throws; empty if it does not.
+/// Returns the message of the usage_error that an action throws; empty if it does not.
 inline std::string objection(const std::function<void()>& action) {
     try {
         action();

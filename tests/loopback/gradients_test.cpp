@@ -1,4 +1,4 @@
-// Gradients: what ranks are told, and what calls do that are wrong. What comes out is the conformance suite's.
+// Gradients: buckets, errors, broadcasts and statistics. The conformance suite checks the results.
 
 #include <algorithm>
 #include <array>
@@ -35,9 +35,9 @@ TEST(gradient_buckets, hold_gradients_of_a_type_from_the_last_one_on) {
         EXPECT_EQ(buckets(five, caps(80, 40)), (list{2, 2, 1, 1, 0}));
         EXPECT_EQ(buckets(five, caps(0, 40)), (list{4, 3, 2, 1, 0}));
         EXPECT_EQ(buckets(five, caps(79, 1000)), (list{4, 3, 2, 1, 0}));
-        // Larger than the cap: a bucket of its own. None of the others waits for it.
+        // A gradient larger than the cap has its own bucket, so no other gradient waits for it.
         EXPECT_EQ(buckets({floats("a", 10), floats("b", 100), floats("c", 10)}, caps(80, 80)), (list{2, 1, 0}));
-        // Two types by turns; the bucket that is complete first is the first.
+        // Two types alternate. The bucket that is complete first has number 0.
         std::vector<gradient_parameter> mixed = five;
         mixed[1].type = mixed[3].type = element_type::float64;
         EXPECT_EQ(buckets(mixed, {}), (list{1, 0, 1, 0, 1}));
@@ -70,7 +70,7 @@ TEST(gradient_reducer, may_be_moved) {
     });
 }
 
-// The rank that lacks it, and all others, without waiting for a deadline. The next iteration is as any other.
+// All ranks get the error, without waiting for a deadline. The next iteration works.
 TEST(gradient_reducer, names_the_gradient_that_does_not_come) {
     for (std::int64_t cap : {0, 50, 1 << 20})
         on_ranks(4, [cap](communicator& comm) {
@@ -149,7 +149,7 @@ TEST(gradient_reducer, says_how_ranks_differ) {
     });
 }
 
-// The other rank does not come. What was in flight keeps its memory.
+// The other rank makes no more calls. Buckets in flight keep their memory.
 TEST(gradient_reducer, is_broken_after_a_timeout) {
     options o;
     o.timeout = std::chrono::milliseconds(200);
@@ -160,7 +160,7 @@ TEST(gradient_reducer, is_broken_after_a_timeout) {
             for (int p : {1, 0}) reducer.ready(p);
             reducer.finish();
         }
-        if (comm.rank() == 1) return;  // and its communicator is gone
+        if (comm.rank() == 1) return;  // destroys its communicator
         EXPECT_THROW(
             {
                 for (int p : {1, 0}) reducer.ready(p);
@@ -177,7 +177,7 @@ TEST(gradient_reducer, is_broken_after_a_timeout) {
     EXPECT_EQ(refused, 3);
 }
 
-// Which of them is long is no test's to say.
+// Compares the times with each other, and asserts no length.
 TEST(gradient_statistics, add_up) {
     on_ranks(3, [](communicator& comm) {
         gradient_reducer reducer(comm, {floats("a", 1000), floats("b", 1000)}, caps(0, 0));
@@ -197,7 +197,7 @@ TEST(gradient_statistics, add_up) {
             EXPECT_LE(t.waiting, t.exposed);
             double least = t.waiting;
             comm.allreduce(std::span(&least, 1), reduce_op::min);
-            EXPECT_EQ(least, 0);  // the slowest rank
+            EXPECT_EQ(least, 0);  // the slowest rank does not wait
         }
     });
 }

@@ -1,4 +1,4 @@
-// Groups of calls: what is joined, what is refused, and what ranks that differ are told.
+// Groups of calls: joined calls, refused calls, and errors if ranks' groups differ.
 
 #include <atomic>
 #include <deque>
@@ -24,7 +24,7 @@ call_shape call_of(collective what, std::int64_t count, element_type type) {
     return {.what = what, .count = count, .counts = {}, .type = type};
 }
 
-// Each call that begins: the calls that it carries, by number from 1.
+// Returns for each call that begins the numbers (from 1) of the calls that it carries.
 std::vector<std::vector<std::uint64_t>> joined(const std::vector<call_shape>& shapes) {
     constexpr int ranks = 4;
     std::vector<std::vector<std::uint64_t>> all;
@@ -86,7 +86,7 @@ TEST(groups, joined_calls_have_bounds) {
     EXPECT_EQ(all[2].size(), 8u);
 }
 
-// One comparison, one program.
+// Joined calls are compared once, and need one program.
 TEST(groups, sixty_four_calls_make_one_program) {
     std::mutex guard;
     std::vector<std::string> lines;
@@ -134,7 +134,7 @@ TEST(groups, what_blocks_is_refused_while_one_is_open) {
         comm.send(std::as_const(data), comm.rank());
         EXPECT_EQ(comm.recv(data, comm.rank()).count, 10) << "messages do not wait for groups";
         comm.group_end();
-        std::vector<float> others(10, 1);  // data belongs to the call whose request has been dropped
+        std::vector<float> others(10, 1);  // `data` is in use by the call of the dropped request
         comm.allreduce(others);
     });
 }
@@ -152,7 +152,7 @@ TEST(groups, that_are_empty_or_of_one_call_are_as_none) {
     });
 }
 
-// Ranks that join different calls would add up what does not belong together.
+// If ranks joined different calls, they would add unrelated elements.
 TEST(groups, that_differ_between_ranks_are_errors) {
     std::atomic<int> told{0};
     loopback::run(plan_for(3), [&](communicator& comm) {

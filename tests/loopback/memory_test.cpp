@@ -1,4 +1,4 @@
-// How much memory a communicator keeps, whatever calls come, and what happens where there is none.
+// Memory that a communicator keeps, whatever calls it makes, and errors if memory runs out.
 
 #include <arpa/inet.h>
 #include <sys/resource.h>
@@ -28,7 +28,7 @@ namespace {
 
 constexpr std::int64_t elements = 1 << 20;
 
-// In chunks, or in one piece, so that scratch holds all of a vector.
+// Returns a plan with chunks; for 0 without chunks, so scratch memory holds the whole vector.
 plan plan_in(std::int64_t chunk) {
     return plan_of(machine_of(tree::uniform(std::vector{2})), {run_by({{0}, 2, mode::scatter}, "ring")}, 2, chunk);
 }
@@ -44,7 +44,7 @@ pages bytes_now() {
     return {p.all * page, p.resident * page};
 }
 
-// Blocks of about half of the elements each, of other lengths in each call.
+// Returns the lengths of two blocks, each about half of the elements, other ones for each call.
 std::vector<std::int64_t> counts_of(int call) { return {elements / 2 - 16 * call, elements / 2 - 32 * call}; }
 
 // Returns by how much the process grows while `call(comm, counts)` is made with 50 different counts.
@@ -63,8 +63,8 @@ std::size_t growth(const plan& p, Call call) {
     return grown;
 }
 
-// Says for all others what rank 0 says, so that they all listen where it does; but that the first ranks of nodes have
-// made no connection, since it would wait for these.
+// Gives rank 0's value for all other ranks, so they all seem to listen at its address. The first ranks of nodes seem to
+// have made no connection, since rank 0 would wait for it.
 class ranks_alike final : public bootstrap {
 public:
     explicit ranks_alike(int on_each_node) : bootstrap("a node"), on_each_node_(on_each_node) {}
@@ -115,7 +115,7 @@ TEST(memory, of_counts_that_change_is_that_of_one_call) {
     }
 }
 
-// Whatever is kept, calls in flight have their own memory, and all results are right.
+// However much memory may be kept, calls in flight have separate memory, and all results are right.
 TEST(memory, may_be_kept_by_nobody) {
     for (const std::size_t kept : {std::size_t{0}, std::size_t{1} << 30}) {
         options o;
@@ -154,7 +154,7 @@ TEST(memory, that_is_not_there_is_named) {
     rlimit before{};
     getrlimit(RLIMIT_AS, &before);
     loopback::run(plan_in(0), [&](communicator& comm) {
-        // Nobody reads or writes these: there is no memory to begin with.
+        // The call fails before it accesses its buffers, so there is no memory at this address.
         float* const nowhere = reinterpret_cast<float*>(std::uintptr_t{1} << 40);  // NOLINT(performance-no-int-to-ptr)
         comm.barrier();
         if (comm.rank() == 0) {
@@ -176,7 +176,7 @@ TEST(memory, that_is_not_there_is_named) {
             << text;
 }
 
-// Two connections for each rank and each power of two of the nodes: none of the other ranks' is kept.
+// A rank has two connections for each power of two of the nodes. It keeps only a number for each other rank.
 TEST(memory, of_lifelines_is_a_number_for_each_rank_and_a_little_for_each_line) {
     constexpr int nodes = 64, on_each_node = 64, ranks = nodes * on_each_node, lines = 6;
     std::vector<std::vector<int>> by_node(nodes);

@@ -1,4 +1,4 @@
-// Messages of callers: what a send promises, calls that are wrong, deadlines, threads and traces.
+// Point-to-point messages: guarantees of sends, wrong calls, deadlines, threads and traces.
 
 #include <array>
 #include <atomic>
@@ -22,7 +22,7 @@ namespace terrace::detail::test::messages_test {
 
 namespace {}  // namespace
 
-// Whatever the receiver does: it makes no call until the sends are over.
+// The sends complete although the receiver makes no call until then.
 TEST(messages, short_ones_are_sent_before_they_are_received) {
     std::atomic<bool> sent{false};
     loopback::run(plan_for(2), [&](communicator& comm) {
@@ -45,7 +45,7 @@ TEST(messages, short_ones_are_sent_before_they_are_received) {
     });
 }
 
-// Beyond the window a send waits: the receiver's memory is bounded.
+// The window bounds the receiver's memory.
 TEST(messages, beyond_the_window_a_send_waits_for_the_receiver) {
     std::atomic<bool> looked{false};
     loopback::run(plan_for(2), [&](communicator& comm) {
@@ -125,7 +125,7 @@ TEST(messages, deadlines_name_whom_a_rank_waits_for) {
     EXPECT_NE(said[1].find("send to rank 2, tag 8: it has not received all of it"), std::string::npos) << said[1];
 }
 
-// A receive that stays posted, as servers have them, does not count as waiting.
+// A rank with a posted receive, as in servers, does not count as waiting.
 TEST(messages, a_receive_that_nobody_waits_for_has_no_deadline) {
     options o;
     o.timeout = std::chrono::milliseconds(50);

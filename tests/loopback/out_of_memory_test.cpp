@@ -1,4 +1,4 @@
-// Memory that runs out where nothing may throw: an error, and never the end of the process.
+// Memory that runs out in functions that must not throw: it is an error, and never ends the process.
 
 #include <array>
 #include <memory>
@@ -37,8 +37,8 @@ pair_of_wires wires_in(loopback_world& world) {
     return made;
 }
 
-// Messages that find no room, that nobody expects, and that are longer than expected; control messages that nobody
-// takes.
+// Sends more messages than the ring holds, an unexpected one, one that is longer than expected, and control messages
+// without a receiver.
 void use(pair_of_wires& wires, std::vector<char>& memory) noexcept {
     constexpr std::size_t bytes = 8000;
     messages& from = *wires[0];
@@ -82,7 +82,7 @@ TEST(out_of_memory, is_an_error_of_calls_and_messages) {
     int failures = 0;
     constexpr int most = 60;
     for (int n = 0; n < most; ++n) {
-        // A peer may still read them where a call has failed, until the communicator is gone.
+        // After a failed call a peer may still read these vectors until the communicator is destroyed.
         std::array<std::vector<double>, 2> sums, received;
         try {
             loopback::run(plan_for(2), [&](communicator& comm) {

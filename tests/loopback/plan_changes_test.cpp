@@ -1,4 +1,4 @@
-// All ranks change to another plan at one call, while calls are in flight.
+// All ranks change to another plan at the same call, while calls are in flight.
 
 #include <chrono>
 #include <cmath>
@@ -31,7 +31,7 @@ hierarchy four_nodes() {
     return machine;
 }
 
-// Two plans that add up in different orders.
+// Returns two plans that add in different orders.
 std::vector<plan> two_plans() {
     return {plan_of(four_nodes(),
                     {{{0}, 2, mode::scatter, "", provider::shared_memory}, {{1}, 4, mode::scatter, "ring"}}, 2, 4096),
@@ -43,7 +43,7 @@ struct outcome {
     int proposals = 0;
 };
 
-// Makes so many calls, up to four of which are in flight, while rank 0 proposes one plan after the other.
+// Makes calls, up to four of which are in flight, while rank 0 proposes the two plans alternately.
 outcome run(communicator& comm, int calls, const std::vector<plan>& plans, bool some_sleep) {
     constexpr std::size_t count = 5000;
     outcome o;
@@ -103,7 +103,7 @@ TEST(plan_changes, bits_stay_where_they_are_reproducible) {
     EXPECT_GT(all[0].proposals, 5);
 }
 
-// Who has ended answers nobody.
+// Rank 0 proposes a plan and ends at once, so it answers no other rank. The plan does not change.
 TEST(plan_changes, ranks_make_their_last_calls_where_rank_0_has_ended) {
     const std::vector<plan> plans = two_plans();
     options o;
@@ -124,7 +124,7 @@ TEST(plan_changes, ranks_make_their_last_calls_where_rank_0_has_ended) {
         o);
 }
 
-// How blocks go is settled by the first plan.
+// The first plan decides how blocks of alltoallv travel, also after a change.
 TEST(plan_changes, blocks_of_lengths_of_their_own_stay_whole) {
     const plan first = plan_of(four_nodes(), {{{0, 1}, 8, mode::scatter, "direct"}});
     const plan second = plan_of(four_nodes(), {{{0}, 2, mode::scatter, "direct"}, {{1}, 4, mode::scatter, "direct"}});
@@ -148,11 +148,11 @@ TEST(plan_changes, blocks_of_lengths_of_their_own_stay_whole) {
     });
 }
 
-// A plan for a slow link may use it so little that nobody sees that it is back.
+// A plan for a slow link may use the link so little that no rank notices when it is fast again.
 TEST(plan_changes, the_first_plan_runs_for_a_moment_while_a_link_is_slow) {
     const plan first = two_plans()[0];
     std::vector<changed_plan> done;
-    std::set<std::uint64_t> changes;  // calls from which on another plan runs
+    std::set<std::uint64_t> changes;  // first calls of each plan
     loopback::run(first, [&](communicator& comm) {
         options o;
         plan_changes& change = core_of(comm).control().plan_change;

@@ -20,7 +20,7 @@ TEST(profile_directory, has_what_calls_took_that_were_waited_for) {
     const temporary_directory directory;
     options o;
     o.profile_directory = directory.path();
-    o.check = options::checking::off;  // a call that is compared begins later
+    o.check = options::checking::off;  // comparing a call delays it
     const plan p = plan_of_all_collectives(machine_of(tree::uniform(std::vector{4})));
     loopback::run(
         p,
@@ -30,10 +30,10 @@ TEST(profile_directory, has_what_calls_took_that_were_waited_for) {
             for (int n = 0; n < 4; ++n) {
                 request r = comm.allreduce_async(data);
                 comm.barrier();
-                r.wait();  // its time is the barrier's, too
+                r.wait();  // its time includes the barrier's
             }
             comm.barrier();
-            for (int n = 0; n < 3; ++n) comm.broadcast(data, 0);  // its root is through before the others
+            for (int n = 0; n < 3; ++n) comm.broadcast(data, 0);  // completes on the root before the others
             std::vector<float> of_all(4);
             comm.allgather(std::span<const float>(data).first(1), of_all);  // once
         },

@@ -1,4 +1,4 @@
-// options::reproducible: the same bits whatever the plan, the transport's stages and how vectors are joined.
+// options::reproducible: results have the same bits with any plan, any stages of the transport, and joined vectors.
 
 #include <atomic>
 #include <complex>
@@ -27,7 +27,7 @@ using bytes = std::vector<std::byte>;
 
 double factor_of(int rank) { return 1 / (3.0 + rank); }
 
-// Numbers whose sums and products are rounded.
+// Writes numbers whose sums and products are rounded.
 template <class T>
 void write_numbers(bytes& to, std::mt19937_64& random) {
     std::uniform_real_distribution<double> any(0.5, 2);
@@ -111,7 +111,7 @@ options reproducible() {
     return o;
 }
 
-// Each result is to be what a serial reduction of all vectors by the tree gives.
+// Expects each result to have the bits of a serial reduction of all vectors by the tree.
 void expect_bits(const setting& s, const std::vector<pair>& pairs, std::int64_t block) {
     const std::int64_t count = ranks * block;
     std::vector<bytes> right;
@@ -175,7 +175,7 @@ TEST(reproducible, bits_do_not_depend_on_who_combines_them) {
     }
 }
 
-// Where nothing is rounded, and without the option, plans run as they are.
+// Plans run unchanged if nothing is rounded, or without the option.
 TEST(reproducible, is_for_rounded_reductions) {
     for (const pair& p : rounded_pairs()) EXPECT_FALSE(p.op == reduce_op::max || p.type == element_type::int32);
     const setting ring = settings().front();
@@ -185,7 +185,7 @@ TEST(reproducible, is_for_rounded_reductions) {
         comm.allreduce(data.data(), data.data(), 592, element_type::bfloat16, reduce_op::sum);
         differ += data != expected(element_type::bfloat16, reduce_op::sum, 592);
     });
-    EXPECT_EQ(differ, ranks);  // or the test above would show nothing
+    EXPECT_EQ(differ, ranks);  // else the tests above would prove nothing
 }
 
 TEST(reproducible, a_serial_reduction_refuses_what_is_not_defined) {

@@ -1,4 +1,4 @@
-// Sparse gradients: rows of an embedding. What comes out is the conformance suite's.
+// Sparse gradients: rows of an embedding. The conformance suite checks the results.
 
 #include <algorithm>
 #include <array>
@@ -36,7 +36,7 @@ TEST(sparse_gradients, are_dense_where_many_rows_are_in_use) {
     });
 }
 
-// By the plan's predictions: an allreduce of all rows, or an allgather of as many as the fullest rank has, padded.
+// Predictions decide: an allreduce of all rows, or an allgather in which each rank sends as many as the fullest has.
 TEST(sparse_gradients, are_dense_where_that_is_predicted_to_be_faster) {
     options o;
     o.place = options::placement::anywhere;
@@ -126,7 +126,7 @@ TEST(sparse_gradients, say_what_is_wrong_and_go_on) {
     });
 }
 
-// Once each buffer has been as large as it gets.
+// Nothing is allocated once each buffer has reached its final size.
 TEST(sparse_gradients, take_no_memory_in_the_long_run) {
     on_ranks(2, [](communicator& comm) {
         gradient_reducer reducer(comm, {embedding("words", 1000, 2, element_type::float32)});

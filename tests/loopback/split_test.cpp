@@ -66,7 +66,7 @@ TEST(split, by_node_joins_the_ranks_of_each_node) {
     });
 }
 
-// The plan of a part is for the part: a node alone does not know of the network.
+// A part has a plan for its own ranks: the plan of one node has no network.
 TEST(split, plans_for_the_part) {
     hierarchy machine = machine_of(tree({{4, 2, 3}, {3}}));
     machine.levels[1].medium = fabric::ethernet;
@@ -128,7 +128,7 @@ TEST(split, a_rank_that_fails_fails_the_parts_too) {
     EXPECT_EQ(told, 3);
 }
 
-// Of ranks 0 to 5, the odd ones: of these, 3 and 5 as ranks 1 and 0.
+// The odd ranks of 0 to 5 form a part, of which ranks 5 and 3 form a part with ranks 0 and 1.
 TEST(split, a_timeout_in_a_part_of_a_part_names_ranks_of_the_world) {
     std::string said;
     std::latch over(6);

@@ -1,4 +1,4 @@
-// Who is late: ranks count whom they wait for, and the files of all ranks name the one that all wait for in the end.
+// Late ranks: each rank counts its waits for others. All files together name the rank that all wait for in the end.
 
 #include <algorithm>
 #include <chrono>
@@ -20,7 +20,7 @@ namespace terrace::detail::test::statistics_test {
 
 namespace {
 
-// 12 ranks in two racks of two nodes.
+// Returns a plan for 12 ranks in two racks of two nodes.
 plan two_racks() {
     return plan_of(machine_of(tree::uniform(std::vector{3, 2, 2})),
                    {{{0}, 3, mode::scatter, "", provider::shared_memory},
@@ -28,7 +28,7 @@ plan two_racks() {
                     {{2}, 2, mode::scatter, "direct"}});
 }
 
-// Of calls of 64 KiB, in every fifth of which `late` sleeps first. None is late for -1.
+// Returns the statistics of calls of 64 KiB. Rank `late` sleeps before every fifth call; -1: none.
 std::vector<rank_statistics> statistics_of(int late, int calls, std::chrono::microseconds sleep) {
     const temporary_directory folder;
     options o;
@@ -53,7 +53,7 @@ int worst_rank(const lateness& found) {
 }  // namespace
 
 TEST(statistics, name_the_rank_that_others_wait_for_in_the_end) {
-    // Long beside what ranks without a core wait, with sanitizers too.
+    // Sleeps are long compared with the delays of ranks without a core, with sanitizers too.
     const std::vector<rank_statistics> files = statistics_of(7, 50, std::chrono::milliseconds(slowness > 1 ? 200 : 20));
     ASSERT_EQ(files.size(), 12u);
     for (const rank_statistics& f : files) {
@@ -85,8 +85,8 @@ TEST(statistics, are_counted_by_name_and_size_as_the_program_goes) {
     });
 }
 
-// How often the right rank is first, of 100 runs for each length of sleep. Says the figures: on a machine with other
-// work, ranks without a core are late as well.
+// Prints how often the late rank is found, in 100 runs for each length of sleep. On a machine with other work, ranks
+// without a core are late as well.
 TEST(statistics, series_of_runs) {
     const int runs = share("runs with a late rank", 100, 0);
     for (const int sleep : runs > 0 ? std::vector{200, 20, 2, 0} : std::vector<int>()) {

@@ -1,4 +1,4 @@
-// Calls from any thread: their order, and who moves them along.
+// Calls from any thread: their order, and the threads that move them along.
 
 #include <atomic>
 #include <functional>
@@ -18,7 +18,7 @@
 
 namespace terrace::detail::test::threads_test {
 
-// In an order that differs between ranks, with and without another thread that moves calls along.
+// Ranks make the groups in different orders, with and without a progress thread.
 TEST(threads, groups_begin_in_the_order_of_their_numbers) {
     for (const bool progress_thread : {false, true})
         loopback::run(
@@ -51,7 +51,7 @@ TEST(threads, groups_begin_in_the_order_of_their_numbers) {
             from_any_thread(progress_thread));
 }
 
-// Calls that block, in the order of arrival, which the program sees to.
+// Without numbers, calls begin in the order of arrival. The test makes this order equal on all ranks.
 TEST(threads, calls_are_ordered_by_arrival) {
     for (const bool progress_thread : {false, true})
         loopback::run(
@@ -78,7 +78,7 @@ TEST(threads, calls_are_ordered_by_arrival) {
             from_any_thread(progress_thread));
 }
 
-// Each of them would wait for ever if one that waits kept the others out.
+// The threads would deadlock if a waiting thread kept the others out.
 TEST(threads, several_wait_for_messages_at_once) {
     loopback::run(
         plan_for(3),
@@ -101,7 +101,7 @@ TEST(threads, several_wait_for_messages_at_once) {
         from_any_thread());
 }
 
-// Two threads of one rank: neither moves calls along when it is the other's turn.
+// Two threads of one rank exchange messages. Each must wake the other when that one's message has arrived.
 TEST(threads, one_wakes_another) {
     loopback::run(
         plan_for(1),
@@ -154,7 +154,7 @@ TEST(threads, numbers_are_used_once) {
     });
 }
 
-// It is not its turn, so that it takes no part in a comparison. What else is in the group begins.
+// The wrong call is not compared, since its group may not have its turn yet. The other calls of the group begin.
 TEST(threads, a_call_that_is_wrong_is_refused_alone_in_a_group_with_a_number) {
     loopback::run(plan_for(2), [](communicator& comm) {
         std::vector<int> data(3, 1);

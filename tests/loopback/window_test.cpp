@@ -1,5 +1,5 @@
-// Windows: memory of a communicator that peers on the node reach. What calls compute in them is the conformance
-// suite's.
+// Windows: memory of a communicator that peers on the node can access. The conformance suite checks the results of
+// calls in windows.
 
 #include <algorithm>
 #include <atomic>
@@ -40,7 +40,7 @@ TEST(window, is_zeroed_and_on_a_cache_line) {
     });
 }
 
-// Each rank frees its part when it likes; peers go on with theirs, and new windows take the place of old ones.
+// A rank may free its part at any time. Peers continue to use theirs, and new windows replace old ones.
 TEST(window, one_rank_may_free_its_part_before_others) {
     loopback::run(node_of(4), [](communicator& comm) {
         std::optional<window<std::int32_t>> first = comm.allocate<std::int32_t>(count);
@@ -110,7 +110,7 @@ TEST(window, is_plain_memory_where_nothing_is_shared) {
         o);
 }
 
-// What windows are for: where the vector is at home in the caller's buffer, nothing is copied inside the node.
+// The purpose of windows: if the vector's home is the caller's buffer, nothing is copied inside the node.
 TEST(window, calls_in_windows_copy_nothing) {
     const hierarchy machine = machine_of(tree::uniform(std::vector{4, 2}));
     const std::vector<stage> stages{{{0}, 4, mode::scatter, "", provider::shared_memory},

@@ -1,4 +1,4 @@
-// options::rounds_on_wire: results within the error of the wire type, the same bits on all ranks, and what is refused.
+// options::rounds_on_wire: results within the wire type's error, equal bits on all ranks, and refused calls.
 
 #include <cmath>
 #include <cstring>
@@ -20,7 +20,7 @@ namespace terrace::detail::test::wire_types_test {
 
 namespace {
 
-// Rounded on the outermost links alone.
+// Returns stages that round only on the outermost links.
 std::vector<stage> stages_of(const hierarchy& machine, wire_type outermost) {
     std::vector<wire_type> wires(static_cast<std::size_t>(machine.depth()), wire_type::exact);
     wires.back() = outermost;
@@ -41,12 +41,12 @@ std::vector<T> input_of(int rank, std::int64_t count) {
     return made;
 }
 
-// Half a step of the wire type for magnitudes up to `largest`.
+// Returns half a step of the wire type for magnitudes up to `largest`.
 double step_of(wire_type t, double largest) {
     return largest * (t == wire_type::bfloat16 ? 0x1p-9 : t == wire_type::float16 ? 0x1p-11 : 0.5 / 126) * 1.0001;
 }
 
-// Rounds once for each of `domains` but the owner's, and the sum once more.
+// Returns the largest error: one rounding for each domain but the owner's, and one of the sum.
 double bound_of(wire_type t, int domains, double of_domain, double of_sum) {
     return (domains - 1) * step_of(t, of_domain) + step_of(t, of_sum) + 1e-5;
 }
@@ -114,7 +114,7 @@ TEST(wire_types, averages_and_scatters_are_right) {
         rounding());
 }
 
-// On one level: int8 0.0080, bfloat16 0.0039. Beside a large element of their block, int8 makes small ones zero.
+// Errors on one level: int8 0.0080, bfloat16 0.0039. In int8 a large element makes small ones of its block zero.
 TEST(wire_types, give_way_where_they_exceed_the_limit) {
     const hierarchy machine = machine_of(tree::uniform(std::vector{2, 2}));
     const auto small_beside_large = [](int rank) {
@@ -204,7 +204,7 @@ TEST(wire_types, are_refused_where_nothing_can_be_rounded) {
             EXPECT_EQ(integers[3], 2);
             comm.allreduce(floats, exact(reduce_op::max));
             comm.broadcast(std::span(integers), 1);
-            // Longer on the wire than as it is.
+            // These elements would be longer on the wire than in memory.
             std::vector<bfloat16> shorts(10, bfloat16(1.0f));
             comm.allreduce(shorts);
             EXPECT_EQ(static_cast<float>(shorts[0]), 2);

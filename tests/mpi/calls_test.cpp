@@ -1,5 +1,5 @@
-// Calls over MPI as far as they are particular to MPI. The rest is in tests/conformance. Run under mpirun with any
-// number of ranks, all on one machine.
+// Behaviour of calls that is particular to MPI; the rest is in tests/conformance. Run under mpirun with any number of
+// ranks, all on one machine.
 
 #include <chrono>
 #include <cstdio>
@@ -55,7 +55,7 @@ TEST(mpi_split, parts_and_parts_of_parts) {
     }
 }
 
-// More than run at once, by messages and in shared memory; waited for from the last to the first.
+// More calls than may run at once, by messages and in shared memory. Ranks wait for the last one first.
 TEST(mpi_async, many_calls_in_flight) {
     for (const char* algorithm : {"ring", "shared_memory"}) {
         communicator comm =
@@ -94,11 +94,11 @@ TEST(mpi_async, a_call_that_others_do_not_make_ends_at_its_deadline) {
     EXPECT_EQ(data.back(), static_cast<float>(ranks()));
 }
 
-// What stages of algorithm mpi compute is in tests/conformance; here, that MPI computes it.
+// MPI's own collectives run the stages with provider mpi. The conformance suite checks their results.
 TEST(mpi_library, runs_stages_lane_by_lane) {
     const int n = ranks();
     const hierarchy machine = machine_of(tree::uniform(std::vector{n}));
-    const int each = n > 1 ? 4 : 0;  // of 64 KiB, in chunks of 16 KiB
+    const int each = n > 1 ? 4 : 0;  // chunks of 16 KiB in 64 KiB
     for (const mode how : {mode::scatter, mode::root}) {
         communicator comm =
             mpi::create(MPI_COMM_WORLD, plan_of(machine, {{{0}, n, how, "", provider::mpi}}, 2, 1 << 14), anywhere());
@@ -112,7 +112,7 @@ TEST(mpi_library, runs_stages_lane_by_lane) {
     }
 }
 
-// Collectives can be neither cancelled nor freed: what they use must stay, and so must later communicators work.
+// MPI's collectives can be neither cancelled nor freed, so their memory must stay. Later communicators must work.
 TEST(mpi_library, a_stage_that_others_do_not_join_ends_at_its_deadline) {
     const int n = ranks();
     if (n < 2) return;
@@ -147,7 +147,7 @@ TEST(mpi_shrink, is_refused_where_mpi_ends_all_ranks) {
 #endif
 }
 
-// Rank 0 speaks for the others; a rank that it does not hear in time speaks for itself.
+// Rank 0 returns the lines of all ranks that report in time. A rank without rank 0's answer returns its own line.
 TEST(mpi_errors, are_said_once_with_the_ranks_that_they_occurred_on) {
     MPI_Barrier(MPI_COMM_WORLD);
     const std::string same = mpi::error_lines(MPI_COMM_WORLD, usage_error("no"));
@@ -159,7 +159,7 @@ TEST(mpi_errors, are_said_once_with_the_ranks_that_they_occurred_on) {
     if (rank() == 1) own = mpi::error_lines(MPI_COMM_WORLD, usage_error("alone"));
     EXPECT_EQ(own, rank() == 1 ? "terrace: rank 1: alone\n" : "");
     MPI_Barrier(MPI_COMM_WORLD);
-    if (rank() == 0) {  // which has been told, and was not listening
+    if (rank() == 0) {  // receives the report that rank 1 sent it
         char text[16];
         MPI_Recv(text, sizeof text, MPI_CHAR, 1, MPI_ANY_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     }

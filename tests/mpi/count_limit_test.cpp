@@ -1,4 +1,4 @@
-// In the program that has support/count_limit.cpp: that the limit is there.
+// The limit of support/count_limit.cpp works in the program that links it.
 
 #include <vector>
 

@@ -1,4 +1,4 @@
-// How communicators over MPI come about. Run under mpirun with any number of ranks, all on one machine.
+// Creation of communicators over MPI. Run under mpirun with any number of ranks, all on one machine.
 
 #include <filesystem>
 #include <string>
@@ -23,7 +23,7 @@ namespace terrace::detail::test::create_test {
 
 namespace {
 
-// The message of the error that creating throws.
+// Returns the message of the error that creation throws.
 std::string refusal(const plan& p, const options& o) {
     return refusal_of([&] { mpi::create(MPI_COMM_WORLD, p, o); });
 }
@@ -38,7 +38,7 @@ TEST(mpi_create, finds_one_node) {
     EXPECT_EQ(wrong_elements<float>(comm, 12345, 3), 0);
 }
 
-// tests/meson.build runs both: MPI as it is started without a thought of threads, and for many of them.
+// tests/meson.build runs both cases: MPI initialized by MPI_Init, and with MPI_THREAD_MULTIPLE.
 TEST(mpi_create, a_progress_thread_needs_mpi_for_many_threads) {
     const plan p = flat(machine_of(tree::uniform(std::vector{ranks()})));
     options o = anywhere();
@@ -50,7 +50,7 @@ TEST(mpi_create, a_progress_thread_needs_mpi_for_many_threads) {
         EXPECT_EQ(wrong_elements<float>(comm, 12345, 3), 0);
         std::vector<double> data(100'000, 1);
         request r = comm.allreduce_async(std::span(data));
-        MPI_Barrier(MPI_COMM_WORLD);  // the caller's own, at the same time
+        MPI_Barrier(MPI_COMM_WORLD);  // the caller uses MPI at the same time
         r.wait();
         EXPECT_EQ(std::count(data.begin(), data.end(), ranks()), 100'000);
         return;
@@ -65,7 +65,7 @@ TEST(mpi_create, a_progress_thread_needs_mpi_for_many_threads) {
         << why;
 }
 
-// Two threads of each rank, whose calls have one order on all ranks by their numbers.
+// Two threads of each rank make calls, which have the same order on all ranks by their groups' numbers.
 TEST(mpi_create, calls_from_any_thread_need_mpi_for_many_threads) {
     const plan p = flat(machine_of(tree::uniform(std::vector{ranks()})));
     options o = anywhere();
@@ -120,7 +120,7 @@ TEST(mpi_create, names_the_rank_with_another_plan) {
     EXPECT_TRUE(mentions(shape, "rank 2 has")) << shape;
 }
 
-// Every rank reads the plan that the options name; one that cannot must not leave the others waiting.
+// Every rank reads the plan that the options name. A rank that cannot must not leave the others waiting.
 TEST(mpi_create, takes_the_plan_that_the_options_name) {
     const std::string file = fmt::format("mpi_test.{}.plan.yaml", ranks());
     if (rank() == 0) write_atomically(file, data_of(flat(machine_of(tree::uniform(std::vector{ranks()})))).text);
@@ -130,7 +130,7 @@ TEST(mpi_create, takes_the_plan_that_the_options_name) {
     communicator comm = mpi::create(MPI_COMM_WORLD, o);
     EXPECT_EQ(wrong_elements<float>(comm, 1000, 4), 0);
     const bool culprit = rank() == ranks() - 1;
-    const std::string far(300, 'd');  // what is wrong stands behind it
+    const std::string far(300, 'd');  // the error follows this long path
     if (culprit) o.plan_file = far + "/no such plan.yaml";
     std::string why;
     try {
@@ -181,7 +181,7 @@ TEST(mpi_create, refuses_a_module_for_another_mpi) {
     EXPECT_TRUE(mentions(why, "than the program; build Terrace with the program's")) << why;
 }
 
-// Its handles would mean something else there: nothing is called that takes one.
+// MPI handles would have another meaning there, so no function that takes a handle is called.
 TEST(mpi_create, refuses_a_program_that_runs_with_another_mpi_than_it_was_compiled_with) {
     mpi_world other = world_of(MPI_COMM_WORLD);
     const bool open = std::string_view(other.library) == "openmpi";
@@ -222,7 +222,7 @@ TEST(mpi_create, warns_where_the_launcher_started_more_processes_than_mpi_knows_
         << warnings.front();
 }
 
-// The job is described and planned for where no plan is given; rank 0 says so in one line.
+// If no plan is given, the job is described and planned for. Rank 0 logs one line about it.
 TEST(mpi_create, plans_by_itself_where_no_plan_is_given) {
     options o;
     std::vector<std::string> lines;
@@ -288,7 +288,7 @@ TEST(mpi_create, refuses_ranks_that_do_not_check_calls_alike) {
     EXPECT_TRUE(mentions(why, "check every") && mentions(why, "check first")) << why;
 }
 
-// The thread asks all ranks where they are, so that one without it would wait.
+// The progress thread asks all ranks for their state, so a rank without it would wait.
 TEST(mpi_create, refuses_ranks_of_which_one_has_a_progress_thread) {
     int given = 0;
     MPI_Query_thread(&given);
@@ -298,7 +298,7 @@ TEST(mpi_create, refuses_ranks_of_which_one_has_a_progress_thread) {
     EXPECT_TRUE(mentions(refusal(plan_for(ranks()), o), "progress thread"));
 }
 
-// One rank of the communicator begins the trace.
+// Rank 0 of the communicator creates the trace file.
 TEST(mpi_create, refuses_a_trace_that_cannot_be_written_on_every_rank) {
     options o = anywhere();
     o.trace_file = "no such directory/trace";

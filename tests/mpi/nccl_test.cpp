@@ -1,4 +1,4 @@
-// What creating a communicator for device buffers says where there is no GPU. The rest is in tests/gpu.
+// Errors of creating a communicator for device buffers without a GPU. The rest is in tests/gpu.
 
 #include <string>
 #include <vector>
@@ -56,7 +56,7 @@ TEST(nccl_create, says_that_there_is_no_gpu) {
     const std::string why = refusal(m.path);
     EXPECT_NE(why.find("rank 0: "), std::string::npos) << why;
     EXPECT_NE(why.find("nvidia-smi"), std::string::npos) << why;
-    // Host buffers are none the worse for it.
+    // Host buffers still work.
     communicator comm = mpi::create(MPI_COMM_WORLD, flat_plan(), anywhere());
     EXPECT_EQ(wrong_elements<float>(comm, 1234, 3), 0);
 }

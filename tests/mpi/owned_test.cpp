@@ -1,4 +1,4 @@
-// What this library writes into Open MPI is what Open MPI's own parameter says.
+// The variable of Open MPI that this library writes is the one that Open MPI's parameter shows.
 
 #include "transport/mpi/owned.hpp"
 

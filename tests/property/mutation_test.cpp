@@ -1,6 +1,6 @@
-// Corrupts schedules by one field. Whether a mutant does harm is decided by running it in random interleavings, without
-// the verifier; the verifier must refuse every mutant that does. It also refuses some that do none: a step number that
-// only in-order transports need, a dependency lost that no interleaving happened to miss.
+// Corrupts one field of a schedule. Random interleavings decide, without the verifier, whether the mutant is harmful.
+// The verifier must refuse every harmful mutant. It also refuses some harmless ones: with a wrong step number that only
+// in-order transports need, or without a dependency that no random interleaving happened to miss.
 
 #include <array>
 #include <map>
@@ -22,7 +22,7 @@ constexpr int mutants = 2000, interleavings = 200;
 
 using program = std::vector<schedule>;
 
-// Who waits for each instruction, in a form that is easy to change.
+// Instructions that wait for each instruction, in a form that is easy to change.
 using order_graph = std::vector<std::vector<std::uint32_t>>;
 
 order_graph order_of(const schedule& s) {
@@ -47,7 +47,7 @@ void set_order(schedule& s, const order_graph& after) {
     }
 }
 
-// A mutation changes one field of the instruction and says whether the instruction has such a field.
+// Changes one field of the instruction. Returns false if the instruction has no such field, or has not changed.
 using mutation = bool (*)(schedule&, instr&, test::dice&);
 
 bool is_message(const instr& i) { return i.peer >= 0; }
@@ -132,7 +132,7 @@ bool drop_wait(schedule& s, instr& i, test::dice& d) {
     return true;
 }
 
-// Anything may be made to wait for anything: also what comes earlier.
+// Makes any instruction of the schedule, also an earlier one, wait for `i`.
 bool add_wait(schedule& s, instr& i, test::dice& d) {
     order_graph after = order_of(s);
     auto& mine = after[static_cast<std::size_t>(&i - s.instrs.data())];
@@ -147,7 +147,7 @@ bool change_count_of_waits(schedule&, instr& i, test::dice& d) {
     return true;
 }
 
-// The instruction changes places with its successor in the program; both keep whom they wait for.
+// Swaps the instruction and the next one in program order. Both keep the instructions that they wait for.
 bool swap_instructions(schedule& s, instr& i, test::dice&) {
     const auto n = static_cast<std::uint32_t>(&i - s.instrs.data()), m = n + 1;
     if (m == s.instrs.size()) return false;
@@ -162,14 +162,14 @@ bool swap_instructions(schedule& s, instr& i, test::dice&) {
 
 bool shrink_scratch(schedule& s, instr&, test::dice&) { return s.scratch-- > 0; }
 
-// The reduction that completes a sum does not say so, or one that does not says it does.
+// Clears `completes` of a reduction that completes a sum, or sets it for another reduction.
 bool change_completion(schedule&, instr& i, test::dice&) {
     if (i.what != action::recv_reduce && i.what != action::reduce) return false;
     i.completes = !i.completes;
     return true;
 }
 
-// Another reduction says it.
+// Moves `completes` to or from another reduction.
 bool move_completion(schedule& s, instr& i, test::dice& d) {
     instr& other = d.pick(s.instrs);
     if (i.completes == other.completes || (other.what != action::recv_reduce && other.what != action::reduce))
@@ -197,7 +197,7 @@ constexpr std::array<std::pair<std::string_view, mutation>, 17> mutations{{
     {"place of completion", move_completion},
 }};
 
-// Of two to eight ranks.
+// Returns machines of two to eight ranks.
 std::vector<hierarchy> small_machines() {
     std::vector<hierarchy> all = test::uneven_machines();
     std::erase_if(all, [](const hierarchy& m) { return m.ranks() > 8; });
@@ -206,7 +206,7 @@ std::vector<hierarchy> small_machines() {
     return all;
 }
 
-// Corrupts the program in one place; nothing where the dice chose a field that is not there.
+// Corrupts the program in one place. Returns nothing if the chosen instruction has no such field.
 std::optional<program> mutate(program p, mutation how, test::dice& d) {
     schedule& s = d.pick(p);
     if (s.instrs.empty() || !how(s, d.pick(s.instrs), d)) return {};

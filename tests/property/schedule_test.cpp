@@ -1,6 +1,5 @@
-// Every algorithm of the registry at every stage of every shape, for every collective that it can do, proved by the
-// verifier. TERRACE_TEST_ALL=1 takes all cases; without it, all up to 8 ranks (7 with sanitizers) and a fixed sample
-// above.
+// The verifier proves every algorithm of the registry, in every stage of every shape, for every collective that it can
+// do. TERRACE_TEST_ALL=1 runs all cases; else all up to 8 ranks (7 with sanitizers) run, and a fixed sample above.
 
 #include <algorithm>
 #include <set>
@@ -40,7 +39,7 @@ bool has_stages(const schedule& s) {
     return std::any_of(s.instrs.begin(), s.instrs.end(), [](const instr& i) { return is_stage(i.what); });
 }
 
-// Counts and reports; the first failures stop a test, since one bug makes thousands.
+// Proves plans and counts the cases. The first failure ends a test, since one bug makes thousands of failures.
 class verification {
 public:
     ~verification() { fmt::print("{} cases verified, {} plans refused as unfit\n", cases_, unfit_); }
@@ -54,7 +53,7 @@ public:
         }
         for (collective what : all_collectives) {
             if (!test::able(stages, what)) continue;
-            // With a root there are eleven ways to run a stage, and each is to be proved for several roots.
+            // With a root there are eleven ways to run a stage, each of which would be proved for several roots.
             if (row_of(what).has_root() && !test::everything() && stages.size() > 1 && turn_++ % 8 != 0) continue;
             const bool in_memory = std::ranges::any_of(stages, follows_buffers, &stage::provider);
             if (row_of(what).blocks) {
@@ -82,7 +81,7 @@ public:
     }
 
 private:
-    // As shared memory runs it, the vector at home anywhere.
+    // Proves a call as shared memory runs it, with the vector's home in scratch memory, the caller's buffer, or mixed.
     void prove_stages(const hierarchy& machine, const std::vector<stage>& stages, const collective_call& call) {
         std::vector<buffer> homes(at(machine.ranks()), buffer::scratch), mixed = homes;
         for (std::size_t r = 0; r < mixed.size(); r += 2) mixed[r] = buffer::recv;
@@ -91,11 +90,11 @@ private:
             const test::program_of_all p = test::staged_program(machine, stages, call, each);
             const auto found = find_fault(p.schedules, p.of);
             ASSERT_FALSE(found) << p.name << ": " << *found;
-            if (row_of(call.what).blocks) return;  // these have no choice
+            if (row_of(call.what).blocks) return;  // blocks have only one home
         }
     }
 
-    // As generated, where a transport without stages of its own could run that, and lowered.
+    // Proves the schedules as generated, if they contain no stages of a transport, and lowered.
     void prove(test::program_of_all p) {
         ++cases_;
         std::vector<schedule>& all = p.schedules;
@@ -108,7 +107,7 @@ private:
         check();
     }
 
-    // What is composed for one rank alone makes the program that the rank has among all.
+    // A composition for one rank gives the same program as the composition for all ranks.
     void compose_one_by_one(const hierarchy& machine, const std::vector<stage>& stages, collective what,
                             std::int64_t count, std::int64_t quantum, int root) {
         const test::program_of_all all = test::vector_program(machine, stages, what, count, quantum, root);
@@ -124,7 +123,7 @@ private:
     unsigned turn_ = 0;
 };
 
-// All stage lists of the machines, each stage tree once; above all_up_to ranks a sample of `sample` per machine.
+// Proves all stage lists of the machines, each stage tree once; about `sample` per machine above `all_up_to` ranks.
 void verify_plans(const std::vector<hierarchy>& machines) {
     verification all;
     const bool everything = test::everything();
@@ -157,7 +156,7 @@ TEST(schedules, uniform_machines_verify) {
 
 TEST(schedules, uneven_machines_verify) { verify_plans(test::uneven_machines()); }
 
-// Dimensions that take turns at coming first, in every way, over what stands in for all algorithms.
+// Routes over tori in every combination, with a few algorithms that represent all.
 TEST(schedules, routes_over_tori_verify) {
     verification all;
     test::dice d(1);
@@ -175,7 +174,7 @@ TEST(schedules, routes_over_tori_verify) {
         }
 }
 
-// The same by a judge that knows nothing of the verifier's reasoning.
+// Random runs of the schedules, judged without the verifier.
 TEST(schedules, random_interleavings_agree_with_a_serial_sum) {
     test::dice d(test::seed());
     std::vector<hierarchy> machines = test::uneven_machines();
@@ -188,10 +187,10 @@ TEST(schedules, random_interleavings_agree_with_a_serial_sum) {
     }
 }
 
-// One message as one end sees it: from, to, step, channel, elements.
+// A message at one of its ends: from, to, step, channel, elements.
 using message = std::tuple<int, int, int, int, std::int64_t>;
 
-// The generator's part of every position: the same number of steps, and both ends of every message agree.
+// Expects the same number of steps at every position, and messages whose ends agree.
 void check_generator(std::string_view name, algorithm::generator emit, int size, int root) {
     std::vector<int> members;
     std::vector<range> shards;

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What the package `terrace` takes for a buffer: by the buffer protocol, __array_interface__, DLPack.
+"""Objects that the package `terrace` accepts as buffers: by the buffer protocol, __array_interface__, DLPack.
 
 usage: buffers_test.py PACKAGE_DIRECTORY LIBTERRACE [TEST...]
 
-Needs neither numpy nor torch: what needs one of them is skipped by name.
+Runs without numpy and torch: tests that need one of them are skipped.
 """
 import array
 import ctypes
@@ -24,7 +24,7 @@ def has(module):
 
 
 class FakeArray:
-    """What numpy would say of memory."""
+    """An object with numpy's description of a piece of memory."""
 
     def __init__(self, memory, typestr, shape, strides=None, readonly=False):
         self._memory = memory

@@ -1,5 +1,5 @@
-"""Memory of the stand-in module (tests/support/gpu_module.cpp) as buffers and tensors of a GPU. It is the host's, and
-what passes on it has run on no GPU."""
+"""Memory of the stand-in module (tests/support/gpu_module.cpp) as buffers and tensors of a GPU. It is host memory, so
+a test that passes with it shows nothing about a GPU."""
 import contextlib
 import ctypes
 import os
@@ -10,7 +10,7 @@ MODULE.terrace_test_device_memory.argtypes = [ctypes.c_size_t]
 
 
 class GpuArray:
-    """Floats, by __cuda_array_interface__."""
+    """Floats with a __cuda_array_interface__."""
 
     def __init__(self, values):
         self.address = MODULE.terrace_test_device_memory(max(4 * len(values), 1))
@@ -24,7 +24,7 @@ class GpuArray:
 
 
 class FakeCuda:
-    """What terrace.torch calls of torch.cuda. `log` has what streams were told, in order."""
+    """Replaces the functions of torch.cuda that terrace.torch calls. `log` has the streams' operations, in order."""
 
     def __init__(self):
         self.log, self.captures = [], False
@@ -81,7 +81,7 @@ class FakeEvent:
 
 
 def tensor_class():
-    """A class of tensors that say they are on cuda:0; of torch, which may be missing."""
+    """Returns a class of torch tensors that claim to be on cuda:0. A function, since torch may be missing."""
     import torch
     from torch.utils._pytree import tree_flatten, tree_map
     owned = []
@@ -107,7 +107,7 @@ def tensor_class():
         def data_ptr(self):
             return self.host.data_ptr()
 
-        # Not only what torch dispatches: its own methods ask for the GPU before.
+        # __torch_dispatch__ would be too late, since torch's own methods need the GPU before.
         @classmethod
         def __torch_function__(cls, func, types, args=(), kwargs=None):
             kwargs = dict(kwargs or {})

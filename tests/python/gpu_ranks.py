@@ -1,4 +1,4 @@
-"""One rank of gpu_test.py, under mpirun: calls of buffers of the stand-in for a GPU, over UCX and a store of files.
+"""One rank of gpu_test.py, under mpirun: calls with buffers on the stand-in for a GPU, over UCX, with a store of files.
 
 usage: gpu_ranks.py PACKAGE_DIRECTORY FOLDER plain|torch
 """
@@ -18,7 +18,7 @@ from stand_in_test import C10dStore, Files  # noqa: E402
 FOLDER = pathlib.Path(sys.argv[2])
 RANK, SIZE = int(os.environ["OMPI_COMM_WORLD_RANK"]), int(os.environ["OMPI_COMM_WORLD_SIZE"])
 ALL = sum(range(SIZE))
-os.environ["NCCL_HOSTID"] = str(RANK)  # all have one device
+os.environ["NCCL_HOSTID"] = str(RANK)  # all ranks share one device
 
 
 def refusal(error, call):
@@ -82,7 +82,7 @@ def with_torch():
         assert isinstance(tensor, there)
         return tensor.host.tolist()
 
-    # A group has the GPU from its first tensor there on, or from the beginning.
+    # A group gets the GPU with its first tensor there, or at creation.
     group = begin("without")
     first = there(torch.ones(1))
     assert not group._comm.has_device
@@ -93,7 +93,7 @@ def with_torch():
     is_backend = terrace.torch.groups.TerraceBackend is not None  # torch 2.14 and later
     assert group._comm.has_device == is_backend and group is dist.group.WORLD._get_backend(torch.device("cpu"))
 
-    # Streams wait, the host does not.
+    # Streams wait, but the host does not.
     cuda.log.clear()
     start = group._comm._start
     group._comm._start = lambda *a: (cuda.log.append("call"), start(*a))[1]
@@ -106,14 +106,14 @@ def with_torch():
     assert work.is_completed() and work.is_success() and work.exception() is None
     assert work.get_future().wait() == [data]
 
-    # What is not contiguous goes by way of copies; AVG, PREMUL_SUM, bool, bytes.
+    # Tensors that are not contiguous are copied; AVG, PREMUL_SUM, bool, bytes.
     square = there(torch.arange(4.).view(2, 2) + RANK)
     group.allreduce([square.t()], op).wait()
     assert shown(square) == [[ALL, ALL + SIZE], [ALL + 2 * SIZE, ALL + 3 * SIZE]]
     mean = there(torch.full((2,), float(RANK)))
     group.allreduce([mean], SimpleNamespace(reduceOp=dist.ReduceOp.AVG)).wait()
     assert shown(mean) == [ALL / SIZE] * 2
-    if is_backend:  # before, torch does not tell the factor
+    if is_backend:  # older versions hide the factor
         scaled = there(torch.ones(2))
         group.allreduce([scaled], SimpleNamespace(reduceOp=dist._make_nccl_premul_sum(0.5))).wait()
         assert shown(scaled) == [SIZE / 2] * 2
@@ -144,14 +144,14 @@ def with_torch():
                             [r + 1 for r in range(SIZE)], [RANK + 1] * SIZE, op).wait()
     assert shown(parts) == [r for r in range(SIZE) for _ in range(r + 1)]
 
-    # Messages go by way of the host.
+    # Messages go through host memory.
     got = there(torch.zeros(2))
     receiving = group.recv([got], (RANK - 1) % SIZE, 5)
     group.send([there(torch.full((2,), float(RANK)))], (RANK + 1) % SIZE, 5).wait()
     receiving.wait()
     assert shown(got) == [(RANK - 1) % SIZE] * 2
 
-    # Tensors of the host as before, in the same group; parts have the GPU.
+    # Host tensors work in the same group; parts have the GPU.
     here = torch.full((2,), float(RANK))
     dist.all_reduce(here)
     assert here.tolist() == [ALL] * 2
@@ -167,9 +167,9 @@ def with_torch():
         cuda.log.clear()
         ended, part._comm.abort = part._comm.abort, lambda: (cuda.log.append("abort"), ended())
         part.abort()
-        assert cuda.log == ["abort", "the host waits for own"], cuda.log  # whose calls might never end else
+        assert cuda.log == ["abort", "the host waits for own"], cuda.log  # else it might wait for ever
 
-    # A thread that captures a graph asks no event, and what is captured is over.
+    # During a capture no event is queried, and a captured call counts as complete.
     group.allreduce([data], op)
     cuda.captures = True
     captured = group.allreduce([data], op)
@@ -191,7 +191,7 @@ def with_torch():
 
 
 if __name__ == "__main__":
-    faulthandler.dump_traceback_later(60, exit=True)  # of a rank that hangs
+    faulthandler.dump_traceback_later(60, exit=True)  # if the rank hangs
     {"plain": plain, "torch": with_torch}[sys.argv[3]]()
-    MODULE.MPI_Finalize()  # which the module has begun
+    MODULE.MPI_Finalize()  # the module has initialized MPI
     (FOLDER / f"done.{RANK}").touch()

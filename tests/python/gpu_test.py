@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Buffers of GPUs from Python, in communicators made without MPI: real processes over UCX and shared memory, with
-memory of the host for GPUs and MPI for NCCL (tests/support/gpu_module.cpp). No result of a GPU.
+"""GPU buffers from Python, in communicators without MPI: real processes over UCX and shared memory. Uses the stand-in
+(tests/support/gpu_module.cpp): host memory instead of GPUs, MPI instead of NCCL. Shows nothing about a GPU.
 
 usage: gpu_test.py PACKAGE_DIRECTORY LIBTERRACE MODULE MPIRUN [MPIRUN_OPTION ...]
 """

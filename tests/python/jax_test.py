@@ -88,7 +88,7 @@ def the_derivative_of_a_sum_is_the_sum_of_cotangents(comm, rank):
 
 @check
 def calls_keep_the_order_of_the_program(comm, rank):
-    # On each rank the operands of other calls are there first.
+    # On each rank the operands of different calls are ready first.
     @jax.jit
     def independent(x):
         return [allreduce((slow(x) if i % RANKS == rank else x) * (i + 1), comm) for i in range(9)]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What Terrace does with a store of c10d, with a stand-in for the store: where there is no torch, too.
+"""Terrace's use of a c10d store, with a stand-in for the store, so torch is not needed.
 
 usage: stand_in_test.py PACKAGE_DIRECTORY LIBTERRACE [TEST...]
 """
@@ -12,7 +12,7 @@ import unittest
 
 if __name__ == "__main__":
     os.environ.update(STAND_IN_PACKAGE=sys.argv.pop(1), LIBTERRACE=sys.argv.pop(1))
-PACKAGE = os.environ["STAND_IN_PACKAGE"]  # of ranks, too, which import this file
+PACKAGE = os.environ["STAND_IN_PACKAGE"]  # the ranks import this file, too
 sys.path.insert(0, PACKAGE)
 
 from terrace._stores import C10dStore  # noqa: E402
@@ -35,7 +35,7 @@ with terrace.create(store, rank, size) as comm:
 
 
 class Files:
-    """Has what Terrace calls of a c10d store: values in files."""
+    """The methods of a c10d store that Terrace calls, with values in files."""
 
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)

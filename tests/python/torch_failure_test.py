@@ -59,7 +59,7 @@ class Training:
 
     def end(self):
         for child in self.children:
-            child.terminate()  # an agent whose ranks are done would wait for those of the other nodes, 300 s
+            child.terminate()  # an agent would wait up to 300 s for the other nodes' ranks
         for child in self.children:
             try:
                 child.wait(timeout=20)

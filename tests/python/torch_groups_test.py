@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Groups of torch.distributed over Terrace: parts, meshes, what torch's debugging sees, how torch finds the back end.
+"""Groups of torch.distributed over Terrace: parts, meshes, torch's debugging, how torch finds the back end.
 
 usage: torch_groups_test.py PACKAGE_DIRECTORY LIBTERRACE [RANKS [CHECK...]]
 """
@@ -15,7 +15,7 @@ from torch_ranks import PACKAGE, check, dist, equal, main, torch
 
 import terrace.torch
 
-OLD = not hasattr(dist, "split_group")  # torch 1.13 does a part of this
+OLD = not hasattr(dist, "split_group")  # torch 1.13, which lacks some features
 
 
 @check
@@ -68,7 +68,7 @@ def distributed_tensors_change_their_layout(rank, size):
 def split_groups(rank, size):
     if not hasattr(dist, "split_group") or terrace.torch.groups.TerraceBackend is None or size < 3:
         return
-    part = dist.split_group(None, [[2, 0], [1]])  # others are in none
+    part = dist.split_group(None, [[2, 0], [1]])  # other ranks are in no part
     if rank < 3:
         assert part.size() == (1 if rank == 1 else 2) and part.rank() == (1 if rank == 0 else 0)
         data = torch.tensor([float(rank)])
@@ -84,10 +84,10 @@ def split_groups(rank, size):
 @check
 def debugging_in_detail_compares_calls(rank, size):
     if OLD:
-        return  # torch wraps its own back ends alone
+        return  # this torch wraps only its own back ends
     dist.set_debug_level(dist.DebugLevel.DETAIL)
     group = dist.new_group(timeout=timedelta(seconds=20))
-    gc.collect()  # torch's wrapper does not keep what is written in Python alive
+    gc.collect()  # torch's wrapper does not keep Python objects alive
     data = torch.ones(2)
     dist.all_reduce(data, group=group)
     equal(data, [size] * 2)

@@ -1,5 +1,5 @@
-"""Runs checks on ranks that are forked after torch is imported, and that meet in a file: for torch_test.py and
-torch_training_test.py, as PROGRAM PACKAGE_DIRECTORY LIBTERRACE [RANKS [CHECK...]]. Exit status 77: torch is missing."""
+"""Runs checks on ranks that are forked after torch is imported, and that meet in a file. Programs that use it have the
+arguments PACKAGE_DIRECTORY LIBTERRACE [RANKS [CHECK...]]. Exit status 77: torch is missing."""
 import os
 import sys
 import tempfile
@@ -85,7 +85,7 @@ def run_checks(rank, directory):
         except Exception:
             failed = True
             print(f"rank {rank}: {function.__name__}\n{traceback.format_exc()}", file=sys.stderr, flush=True)
-            break  # the ranks are no longer at the same place
+            break  # ranks may be in different checks now
         if rank == 0:
             print("ok", function.__name__, flush=True)
     if not failed:

@@ -72,7 +72,7 @@ class Record(unittest.TextTestResult):
         self.note(test, f"skip: {reason}")
 
 
-# What Terrace cannot pass under the name "gloo".
+# Tests that Terrace cannot pass under the name "gloo".
 OF_GLOO_ALONE = {"test_ddp_logging_data_cpu": "under the name gloo it asks for the number of Gloo's threads"}
 
 
@@ -81,7 +81,7 @@ def make_suite(chosen, skipped, as_mpi):
     from torch.testing._internal.distributed import distributed_test
     from torch.testing._internal.distributed.distributed_test import DistributedTest, TestDistBackend
 
-    if as_mpi:  # which has chosen the tests; a group of that name would be torch's own
+    if as_mpi:  # "mpi" only chose the tests: a group of this name would use torch's MPI
         distributed_test.BACKEND = os.environ["BACKEND"] = "gloo"
 
     class ForkedRanks(TestDistBackend, DistributedTest._DistTestBase):
@@ -116,7 +116,7 @@ def main():
             if as_gloo:
                 dist.Backend._plugins["GLOO"] = dist.Backend._plugins["TERRACE"]
                 terrace.torch.operations.Operations.backend_name = "gloo"
-                # torch casts what it believes to be its own Gloo to that class.
+                # By this name torch would cast Terrace's back end to its own class for Gloo.
                 dist.Backend.backend_type_map["gloo"] = dist.Backend.backend_type_map["terrace"]
         for feature in ("gpu", "cuda", "ddp", "subgroup", "plugin"):
             common_distributed.DistTestCases.backend_feature[feature].add(name)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""torch.distributed over Terrace: every collective against what it should give, answers of works, errors.
+"""torch.distributed over Terrace: results of every collective, methods of Work, errors.
 
 usage: torch_test.py PACKAGE_DIRECTORY LIBTERRACE [RANKS [CHECK...]]
 """
@@ -20,7 +20,7 @@ from torch_ranks import PACKAGE, check, dist, equal, main, torch
 import terrace
 import terrace.torch
 
-OLD = not hasattr(dist, "split_group")  # torch 1.13 does a part of this
+OLD = not hasattr(dist, "split_group")  # torch 1.13, which lacks some features
 
 
 @check
@@ -42,7 +42,7 @@ def reductions(rank, size):
     dist.all_reduce(flag, dist.ReduceOp.MIN)
     equal(flag, [size == 1, True])
     scaled, by = torch.ones(2), dist._make_nccl_premul_sum(float(rank))
-    if hasattr(by, "factor"):  # torch 1.13 keeps it to itself
+    if hasattr(by, "factor"):  # torch 1.13 hides it
         dist.all_reduce(scaled, by)
         equal(scaled, [total - size] * 2)
     columns = torch.arange(6.0).view(2, 3).t()  # a view that is not contiguous
@@ -161,7 +161,7 @@ def works_answer(rank, size):
 @check
 def profiles_have_events(rank, size):
     if OLD:
-        return  # torch does not tell whether somebody makes a profile
+        return  # torch 1.13 does not show whether a profiler runs
     with torch.autograd.profiler.profile(record_shapes=True) as profile:
         dist.all_reduce(torch.ones(3, 2))
         dist.broadcast(torch.ones(4), 0, async_op=True).wait()
@@ -176,7 +176,7 @@ def profiles_have_events(rank, size):
 def the_flight_recorder_has_calls(rank, size):
     recorder = torch._C._distributed_c10d
     if not hasattr(recorder, "FlightRecorderHook"):
-        return  # it has calls of Gloo and NCCL alone
+        return  # this torch records only calls of Gloo and NCCL
     dist.all_reduce(torch.ones(3, 2))
     last = json.loads(recorder._dump_fr_trace_json(backend="terrace"))["entries"][-1]
     assert (last["profiling_name"], last["input_sizes"]) == ("terrace:all_reduce", [[3, 2]]), last
@@ -185,7 +185,7 @@ def the_flight_recorder_has_calls(rank, size):
 @check
 def monitored_barriers_name_who_is_missing(rank, size):
     if OLD:
-        return  # torch has it for Gloo alone
+        return  # torch 1.13 has it only for Gloo
     group = dist.new_group()
     dist.monitored_barrier(group, timedelta(seconds=20))
     try:

@@ -14,7 +14,7 @@ import terrace
 from torch.nn.parallel import DistributedDataParallel
 
 F = torch.nn.functional
-OLD = not hasattr(dist, "split_group")  # torch 1.13 does a part of this
+OLD = not hasattr(dist, "split_group")  # torch 1.13, which lacks some features
 
 
 @check
@@ -28,7 +28,7 @@ def ddp_trains_as_one_process(rank, size):
 
 
 class Block(torch.nn.Module):
-    """Of a ResNet18 with few channels; groups are normalised, since batches differ between ranks."""
+    """Block of a ResNet18 with few channels. GroupNorm replaces BatchNorm, since batches differ between ranks."""
 
     def __init__(self, inside, out, stride):
         super().__init__()
@@ -158,7 +158,7 @@ def ddp_says_that_a_parameter_is_not_used(rank, size):  # pytorch#43259
 @check
 def ddp_accumulates_in_a_static_graph(rank, size):  # pytorch#187732
     if OLD:
-        return  # torch 1.13 has the assertion fail later, too
+        return  # in torch 1.13 the assertion fails later, too
     for synchronizes_first in (True, False):
         model, alone = DistributedDataParallel(network(), static_graph=True), network()
         try:
@@ -172,7 +172,7 @@ def ddp_accumulates_in_a_static_graph(rank, size):  # pytorch#187732
                         close(ours.grad, wanted.grad)
                     model.zero_grad()
                     alone.zero_grad()
-        except RuntimeError as e:  # of torch 2.15, before anything is reduced
+        except RuntimeError as e:  # in torch 2.15, before any reduction
             assert not synchronizes_first and number == 0 and "expect_autograd_hooks_ INTERNAL ASSERT" in str(e), e
 
 
@@ -195,7 +195,7 @@ def ddp_broadcasts_buffers(rank, size):
     for _ in range(3):
         model(torch.randn(4, 3)).sum().backward()
     with torch.no_grad():
-        model(torch.randn(4, 3))  # a forward pass begins with the buffers of rank 0
+        model(torch.randn(4, 3))  # a forward pass broadcasts rank 0's buffers
     model.eval()
     model(torch.randn(4, 3)).sum().backward()
     assert model.module[0].num_batches_tracked.item() == 4

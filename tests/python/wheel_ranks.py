@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a wheel does where it has been installed: plans, ranks, errors of its libraries; with --ucx two processes."""
+"""Tests an installed wheel: plans, ranks, errors of its libraries; with --ucx two processes."""
 import array
 import os
 import sys

@@ -21,7 +21,7 @@ namespace {
 
 const std::filesystem::path shipped = std::filesystem::path(TERRACE_SOURCE_ROOT) / "topologies";
 
-// Writes the cluster file and reads it. Nodes have sockets of 2 and 1 cores.
+// Writes a cluster file and reads it. Nodes from hwloc have sockets of 2 and 1 cores.
 topology read(const std::string& text) {
     const std::filesystem::path file = temporary("cluster_yaml_test.yaml");
     write_atomically(file, text);
@@ -64,7 +64,7 @@ TEST(cluster_yaml, tree_above_hwloc_nodes_counts_nodes) {
 
 TEST(cluster_yaml, one_node_needs_no_levels) { EXPECT_EQ(read(head + node).machine.shape, tree({{2, 1}, {2}})); }
 
-// A child of a dimension has both links of all its nodes; one where the dimension has two nodes.
+// A child of a dimension has two links for each of its nodes; one link if the dimension has only two nodes.
 TEST(cluster_yaml, a_torus_has_links_per_dimension) {
     const std::string torus = head + "torus: [4, 4, 2]\n";
     const hierarchy h = read(torus + "links: {fabric: infiniband, bandwidth: 1 GB/s}\n").machine;
@@ -87,7 +87,7 @@ TEST(cluster_yaml, a_torus_has_links_per_dimension) {
     EXPECT_EQ(write_hierarchy(read(head + write_hierarchy(inside, 0)).machine, 0), write_hierarchy(inside, 0));
 }
 
-// A million nodes with links of 400 Gbit/s are within the limits, and what is written is.
+// A million nodes with links of 400 Gbit/s are within the limits, and so is the written file.
 TEST(cluster_yaml, a_torus_may_be_very_large) {
     const topology t = read(head + "torus: [512, 512, 4]\nlinks: {fabric: infiniband, bandwidth: 400 Gbit/s}\n");
     EXPECT_EQ(t.machine.levels[2].bandwidth, 512 * 512 * 2 * 50e9);
@@ -130,7 +130,7 @@ TEST(cluster_yaml, refuses_what_is_no_torus) {
          "differ in size");
 }
 
-// Level by level, so that a difference says where.
+// Expects the written file to give an equal machine. Compares level by level, so a failure shows the level.
 void expect_reads_back(const topology& t) {
     const std::string text = write_cluster(t);
     const topology again = read(text);
@@ -159,7 +159,7 @@ TEST(domains, are_written_out_one_by_one) {
     EXPECT_EQ(t.machine.levels[1].rates, (std::vector<double>{1e9, 2e9, 2e9, 1e9}));
     EXPECT_EQ(t.machine.levels[2].rates, (std::vector<double>{4e9, 3e9}));
     EXPECT_EQ(t.machine.levels[1].names, (std::vector<std::string>{"a", "b"}));
-    // One latency for a level: the longest, and the reader is told.
+    // A level has one latency: the longest of its domains. A note reports that.
     EXPECT_EQ(t.machine.levels[2].latency, 30e-6);
     ASSERT_EQ(t.notes.size(), 1U);
     EXPECT_NE(t.notes[0].find("level core differ in latency; the longest, 30 us"), std::string::npos) << t.notes[0];
@@ -178,8 +178,8 @@ TEST(domains, nodes_are_of_types) {
                             "domains:\n"
                             "  - {domains: [{node: big, hosts: \"b[1-2]\"}, {node: one, hosts: x}]}\n"
                             "  - {domains: [{node: flat, hosts: y, bandwidth: 1 GB/s}, {node: gpus, hosts: z}]}\n");
-    // Sockets of 2 and 1, of links that are not those of the other type's; where a node has no such level it joins
-    // nothing.
+    // The two types' sockets have different links, so they are two levels. In nodes without such a level each domain
+    // has one child.
     const hierarchy& h = t.machine;
     std::vector<std::string> names;
     for (const level& l : h.levels) names.push_back(l.name);
@@ -187,7 +187,7 @@ TEST(domains, nodes_are_of_types) {
     EXPECT_EQ(h.shape, tree({{1, 1, 1, 1, 1, 1, 1, 1, 1, 2}, {2, 1, 2, 1, 1, 1, 1, 1}, {2, 2, 1, 2, 1}, {3, 2}, {2}}));
     EXPECT_EQ(h.node_sizes(), (std::vector<int>{3, 3, 1, 2, 2}));
     EXPECT_EQ(h.levels[2].latency, 9e-6);
-    EXPECT_EQ(h.rate(2, 6), 5e9);  // a rank of the flat node, which is in a socket of its own
+    EXPECT_EQ(h.rate(2, 6), 5e9);  // a rank of the flat node, alone in its socket
     EXPECT_EQ(h.rate(3, 3), 1e9);
     EXPECT_EQ(h.hosts, (std::vector<std::string>{"b1", "b2", "x", "y", "z"}));
     EXPECT_EQ(t.type_of_node, (std::vector<int>{0, 0, 3, 1, 2}));
@@ -200,7 +200,7 @@ TEST(domains, nodes_are_of_types) {
     EXPECT_EQ(part.machine.node_sizes(), (std::vector<int>{3, 2}));
     EXPECT_EQ(part.type_of_node, (std::vector<int>{0, 1}));
     EXPECT_EQ(part.machine.hosts, (std::vector<std::string>{"b2", "y"}));
-    // Racks of one node are left out, but not the links on the way: 10 and 1 GB/s where racks have 40.
+    // Racks of one node are left out, but their nodes' links count: 10 and 1 GB/s below racks with 40.
     EXPECT_EQ(part.machine.levels.back().rates, (std::vector<double>{10e9, 1e9}));
 }
 
@@ -262,7 +262,7 @@ TEST(domains, refuse_what_is_unclear) {
     EXPECT_EQ(error_of(networks + "domains: [{name: r, hosts: \"n[1-2]\"}, {name: s, hosts: m}]\n"), "accepted");
 }
 
-// A node whose description has links of its own for each child, in many places.
+// Many nodes of one description, which gives each child of the node its own rate.
 TEST(cluster_yaml, unequal_links_inside_nodes_are_those_of_each_node) {
     const hierarchy h = read(head +
                              "torus: [4, 4]\nlinks: {fabric: infiniband}\n"
@@ -272,7 +272,7 @@ TEST(cluster_yaml, unequal_links_inside_nodes_are_those_of_each_node) {
     EXPECT_EQ(h.rate(0, 31), 2e9);
 }
 
-// What has a name in one node has none in many: nor in the file that is written.
+// Names inside a node's description are dropped if there are many such nodes, also in the written file.
 TEST(cluster_yaml, names_inside_one_node_are_not_those_of_all) {
     const std::string levels =
         "levels: [{name: numa, size: 2, fabric: shm, names: \"n[0-1]\"}, {name: node, size: 2, fabric: bus";

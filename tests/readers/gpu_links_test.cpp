@@ -1,4 +1,4 @@
-// Links between GPUs that the file of a node leaves out: by model, by option, or with a warning.
+// Links between GPUs that a node's file leaves out: they follow from the model or an option, or cause a warning.
 
 #include "topology/gpu_links.hpp"
 
@@ -22,7 +22,7 @@ std::string gpu(const std::string& bus, const std::string& attributes, const std
            ">" + inner + "</pci>\n";
 }
 
-// Two GPUs at one processor, two at the other.
+// Returns the file of a node with two GPUs at each of two processors.
 std::string four_gpus(const std::string& attributes, const std::string& inner = "") {
     return "<system version=\"1\">\n<cpu numaid=\"0\">" + gpu("a", attributes, inner) + gpu("b", attributes, inner) +
            "</cpu>\n<cpu numaid=\"1\">" + gpu("c", attributes, inner) + gpu("d", attributes, inner) +
@@ -71,14 +71,14 @@ TEST(gpu_links, models_are_known_by_their_pci_numbers) {
     EXPECT_TRUE(l4.warnings.empty());
     EXPECT_TRUE(read(four_gpus("vendor=\"0x10de\" device=\"0x1094\"")).warnings.empty());  // older than NVLink
     EXPECT_EQ(read(four_gpus("vendor=\"0x10de\" device=\"0x20f1\"")).warnings.size(),
-              1U);  // A100 PCIe: a bridge, perhaps
+              1U);  // A100 PCIe: may have a bridge
 }
 
 TEST(gpu_links, nccl_lists_all_that_it_found) {
     const topology t = read(four_gpus("vendor=\"0x10de\" device=\"0x20b0\"", "<gpu sm=\"80\"/>"));
     EXPECT_EQ(t.machine.levels.size(), 2U);
     EXPECT_TRUE(t.warnings.empty());
-    ASSERT_EQ(t.notes.size(), 1U);  // of a model that has NVLink
+    ASSERT_EQ(t.notes.size(), 1U);  // this model has NVLink
     EXPECT_NE(t.notes[0].find("lists no NVLink between the 4 GPUs of a node, which are planned over PCIe"),
               std::string::npos)
         << t.notes[0];

@@ -1,4 +1,4 @@
-// Host lists, host files, and the parts of machines that they name.
+// Host lists, host files, and the parts of machines that they select.
 
 #include <string>
 #include <vector>
@@ -83,7 +83,7 @@ TEST(hostfile, forms) {
             << refusal_of([&text = text] { parse_hostfile(text, "hosts"); });
 }
 
-// PBS writes a line for each slot.
+// PBS repeats a host's line for each slot.
 TEST(hostfile, lines_of_one_host_add_up) {
     const auto hosts = parse_hostfile("n1\nn2\nn1\nn3 slots = 2\nn1\nn3 slots =3\n", "hosts");
     ASSERT_EQ(hosts.size(), 3u);
@@ -93,7 +93,7 @@ TEST(hostfile, lines_of_one_host_add_up) {
     EXPECT_EQ(parse_hostlist("n[1-2],n1").front().slots, std::nullopt);
 }
 
-// Two racks of three and two nodes, each with two sockets of 2 and 1 ranks.
+// Returns two racks of three and two nodes, each with two sockets of 2 and 1 ranks.
 hierarchy machine() {
     hierarchy h;
     for (const char* name : {"socket", "node", "rack", "core"}) {

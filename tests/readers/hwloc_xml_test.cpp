@@ -30,7 +30,7 @@ namespace {
 const std::filesystem::path root = TERRACE_SOURCE_ROOT;
 const std::filesystem::path captured = root / ".." / "shared" / "topologies";
 
-// hwloc has two XML parsers, libxml2 and its own; in a child process both may be tried, since it chooses once.
+// Imports a file by hwloc's own XML parser or libxml2, in a child process, since a process chooses only once.
 hierarchy import(const std::filesystem::path& file, rank_unit ranks, const char* libxml) {
     const auto chosen = [&] {
         ::setenv("HWLOC_LIBXML", libxml, 1);
@@ -108,7 +108,7 @@ TEST(hwloc_xml, hostile_files_are_errors) {
         for (const char* libxml : {"0", "1"}) {
             const std::string error = error_of(entry.path(), libxml);
             EXPECT_EQ(error.find(entry.path().string() + ":"), 0u) << error;
-            EXPECT_EQ(error.find("signal"), std::string::npos) << error;  // refused, not crashed on
+            EXPECT_EQ(error.find("signal"), std::string::npos) << error;  // an error, not a crash
         }
     }
     EXPECT_EQ(files, 4);
@@ -155,7 +155,7 @@ TEST(hwloc_xml, without_gpus_other_ranks_are_named) {
         << error;
 }
 
-// A machine of two cores and these devices, as `lstopo` writes it.
+// Returns a machine of two cores and these devices, read from XML as `lstopo` writes it.
 node with_devices(const std::string& devices) {
     const auto sets = [](int cores) {
         return fmt::format(R"(cpuset="{0}" complete_cpuset="{0}" nodeset="1" complete_nodeset="1")", cores);
@@ -178,7 +178,7 @@ std::string pci(int slot, const std::string& kind) {
                        kind);
 }
 
-// QXL, Bochs, Cirrus, VMware, Hyper-V, iBMC, virtio, and what is part of a processor.
+// QXL, Bochs, Cirrus, VMware, Hyper-V, iBMC, virtio, and a GPU inside a processor.
 TEST(hwloc_xml, display_adapters_are_no_gpus) {
     for (const char* display : {"0300 [1b36:0100]", "0300 [1234:1111]", "0300 [1013:00b8]", "0300 [15ad:0405]",
                                 "0300 [1414:5353]", "0300 [19e5:1711]", "0380 [1af4:1050]", "0300 [8086:3e98]"}) {
@@ -193,7 +193,7 @@ std::string os_device(const std::string& name, int type) {
     return fmt::format(R"(<object type="OSDev" name="{}" osdev_type="{}"/>)", name, type);
 }
 
-// By ATI's numbers, or as its driver sees it; what else the driver gives it makes it a GPU.
+// A console is known by ATI's device numbers, or by a driver that offers only a card. With a renderer it is a GPU.
 TEST(hwloc_xml, consoles_by_makers_of_gpus_are_noted) {
     const auto display = [](const std::string& kind, const std::string& inner) {
         return fmt::format(R"(<object type="PCIDev" pci_busid="0000:00:05.0" pci_type="{} [0000:0000] 00">{}</object>)",
@@ -211,7 +211,7 @@ TEST(hwloc_xml, consoles_by_makers_of_gpus_are_noted) {
     EXPECT_EQ(shape_text(with_devices(display("0300 [1002:744c]", card + renderer)).levels.shape), "1");
 }
 
-// Behind a bridge: an adapter with two ports, and virtual functions, which have numbers as of another device.
+// An adapter with two ports behind a bridge, and its virtual functions, whose numbers look like those of other devices.
 TEST(hwloc_xml, functions_are_of_one_adapter) {
     const auto adapter = [](const std::string& functions) {
         return R"(<object type="Bridge" bridge_type="0-1" depth="0" bridge_pci="0000:[00-10]">)"
@@ -233,7 +233,7 @@ TEST(hwloc_xml, functions_are_of_one_adapter) {
     const uplink physical = uplink_behind(function("00.0", "1017") + function("00.1", "1017") + virtual_ones);
     EXPECT_EQ(physical.nics.size(), 2U);
     EXPECT_DOUBLE_EQ(physical.bandwidth, 15.75e9);
-    const uplink guest = uplink_behind(virtual_ones);  // a virtual machine sees these alone
+    const uplink guest = uplink_behind(virtual_ones);  // a virtual machine sees only these
     EXPECT_EQ(guest.slots.size(), 1U);
     EXPECT_DOUBLE_EQ(guest.bandwidth, 15.75e9);
 }

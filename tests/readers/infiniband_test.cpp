@@ -36,7 +36,7 @@ std::string error_of(const std::string& text) {
     return refusal_of([&] { levels_in(text); });
 }
 
-// A switch with nodes "n1 HCA-1" ..., and cables to others.
+// Returns a switch with nodes "n1 HCA-1" ..., and cables to other switches.
 fabric::fabric_switch leaf(const std::string& id, const names& nodes, const names& switches, double rate = 1e9) {
     fabric::fabric_switch s{{1, 1}, id, id + " of a test"};
     for (const std::string& n : nodes) s.ports.push_back({"H-" + n, n, rate});
@@ -75,7 +75,7 @@ TEST(infiniband, leaves_linked_to_one_another) {
     EXPECT_EQ(n.machine.levels[1].bandwidth, 2e9);
 }
 
-// Leaves l0 ... with a node each, and cables by pairs of numbers; spines, if any, come behind them.
+// Returns the levels of leaves l0 ... with a node each, then spines. A cable is a pair of switch numbers.
 network_levels cabled(int leaves, const std::vector<std::pair<int, int>>& cables, int spines = 0) {
     fabric f{"file", {}};
     for (int i = 0; i < leaves + spines; ++i)
@@ -94,20 +94,20 @@ names level_names(const network_levels& n) {
     return result;
 }
 
-// Three groups of three leaves, a cable in each pair of leaves; one between each pair of groups.
+// Three groups of three leaves, with a cable between each pair of leaves in a group, and of groups.
 TEST(infiniband, groups_of_a_dragonfly) {
     const network_levels n =
         cabled(9, {{0, 1}, {0, 2}, {1, 2}, {3, 4}, {3, 5}, {4, 5}, {6, 7}, {6, 8}, {7, 8}, {0, 3}, {4, 6}, {7, 1}});
     EXPECT_EQ(n.machine.shape, tree::uniform(std::vector{3, 3}));
     EXPECT_EQ(level_names(n), (names{"group", "global"}));
     EXPECT_EQ(n.machine.levels[1].bandwidth, 2e9);
-    // Groups of two have no third leaf in common, but more cables than others have.
+    // Two leaves of a group have no third leaf in common, but more cables than other pairs.
     const network_levels pairs = cabled(6, {{0, 1}, {0, 1}, {2, 3}, {2, 3}, {4, 5}, {4, 5}, {1, 2}, {3, 4}, {5, 0}});
     EXPECT_EQ(pairs.machine.shape, tree::uniform(std::vector{2, 3}));
     EXPECT_EQ(pairs.machine.levels[1].bandwidth, 2e9);
 }
 
-// Two leaves below two spines in each of two groups, whose spines have links.
+// Two groups of two leaves and two spines. Cables between spines join the groups.
 TEST(infiniband, groups_of_a_dragonfly_plus) {
     const network_levels n =
         cabled(4, {{0, 4}, {0, 5}, {1, 4}, {1, 5}, {2, 6}, {2, 7}, {3, 6}, {3, 7}, {4, 6}, {5, 7}, {5, 7}}, 4);
@@ -136,7 +136,7 @@ TEST(infiniband, links_that_tell_no_groups_are_noted) {
             0U)
             << n.notes[0];
     }
-    EXPECT_TRUE(cabled(3, {{0, 1}, {0, 2}, {1, 2}}).notes.empty());  // each with each
+    EXPECT_TRUE(cabled(3, {{0, 1}, {0, 2}, {1, 2}}).notes.empty());  // all pairs
     EXPECT_TRUE(cabled(3, {{0, 1}, {0, 2}}).notes.empty());          // a spine with a node
 }
 

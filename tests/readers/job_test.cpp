@@ -1,4 +1,4 @@
-// What a job finds out about its nodes.
+// Descriptions of nodes that a job makes at creation.
 
 #include <bit>
 #include <numeric>
@@ -42,7 +42,7 @@ std::string names(const hierarchy& h) {
     return text;
 }
 
-// Two sockets of two groups of two cores.
+// Describes a node of two sockets of two groups of two cores, with these ranks.
 job_node described(const std::vector<affinity>& ranks, numbers& order) {
     return node_of_job(read_node(*find_format("synthetic"), "package:2 numa:1 l3:2 core:2"), ranks, order);
 }
@@ -54,7 +54,7 @@ job_node described(const std::vector<affinity>& ranks) {
 
 TEST(job_node, ranks_are_where_they_are_bound) {
     numbers order;
-    const job_node n = described(one_thread_each({0, 4, 1, 5, 2, 6, 3, 7}), order);  // dealt out over the sockets
+    const job_node n = described(one_thread_each({0, 4, 1, 5, 2, 6, 3, 7}), order);  // the sockets by turns
     EXPECT_EQ(names(n.levels), "l3 socket node ");
     EXPECT_EQ(n.levels.shape.children(), (shapes{{2, 2, 2, 2}, {2, 2}, {2}}));
     EXPECT_EQ(order, (numbers{0, 2, 4, 6, 1, 3, 5, 7}));
@@ -101,7 +101,7 @@ TEST(job, equal_nodes_make_an_even_machine) {
     EXPECT_TRUE(h.levels.back().bandwidth_assumed);
 }
 
-// One node knows of sockets, the other runs three ranks anywhere; one has a faster way out.
+// One node has sockets, the other three unbound ranks; one has a faster uplink.
 TEST(job, unequal_nodes_are_kept_apart) {
     job_node with_sockets = described(one_thread_each({0, 1, 4, 5})), plain = described(std::vector(3, affinity{}));
     with_sockets.up = uplink{fabric::ethernet, 2.5e9, false};
@@ -157,10 +157,10 @@ TEST(node_address, refuses_what_it_cannot_be_sure_of) {
             << r.text << ": " << refusal_of([&] { parse_address(r.text); });
 }
 
-// Returns a plan's machine, as text, with the hosts in their order.
+// Returns a machine as text, with the hosts in their order.
 std::string text_of(const hierarchy& h) { return write_hierarchy(h, 0); }
 
-// What `terrace plan node.xml --network topology.conf` finds for these hosts.
+// Returns the machine of `terrace plan node.xml --network topology.conf` for these hosts.
 hierarchy by_file(const std::string& conf, const job_node& node, const strings& hosts) {
     const std::filesystem::path file = temporary("addresses.conf");
     write_atomically(file, conf);
@@ -204,7 +204,7 @@ TEST(job, levels_by_addresses_are_those_of_the_network_file) {
         }
 }
 
-// Ranks come as the launcher deals them out; nodes of one switch are together in the machine.
+// The launcher orders ranks arbitrarily. In the machine, nodes of one switch are neighbours.
 TEST(job, nodes_of_one_switch_come_together) {
     const job_node n = described(one_thread_each({0, 1})), single = described({affinity{}});
     const job_machine found = machine_of_job(std::vector{n, single}, numbers{0, 0, 1, 1}, {"n0", "n2", "n1", "n3"},
@@ -224,7 +224,7 @@ TEST(job, what_joins_no_switches_is_assumed) {
     EXPECT_EQ(found.doubt, "");
 }
 
-// Addresses that contradict one another are not used, and it says why.
+// Addresses that contradict each other are not used. `doubt` has the reason.
 TEST(job, addresses_in_doubt_are_not_used) {
     struct row {
         strings addresses;
@@ -262,7 +262,7 @@ TEST(job, addresses_in_doubt_are_not_used) {
     EXPECT_EQ(machine_of_job(std::vector{n}, numbers{0}, {"n0"}, {"a.n0"}).levels_from, "");
 }
 
-// As every rank does where no plan is given.
+// Describes this machine, as every rank does if no plan is given.
 TEST(job_node, this_machine) {
     const affinity own = own_affinity();
     ASSERT_NE(own, affinity{});

@@ -1,4 +1,4 @@
-// What clouds and Kubernetes say of a network: AWS's instances, labels of nodes.
+// Networks as clouds and Kubernetes describe them: AWS's instances, labels of nodes.
 
 #include <filesystem>
 #include <string>
@@ -61,10 +61,10 @@ TEST(aws, zones_are_joined_by_an_assumed_level) {
     EXPECT_EQ(level_names(n), (names{"leaf", "cluster"}));
     ASSERT_EQ(n.notes.size(), 1U);
     EXPECT_NE(n.notes[0].find("nothing in the file connects one zone with another"), std::string::npos);
-    EXPECT_EQ(levels_in(text, {"i-3"}).machine.hosts, names({"i-1", "i-2", "i-3"}));  // one tree: restrict cuts
+    EXPECT_EQ(levels_in(text, {"i-3"}).machine.hosts, names({"i-1", "i-2", "i-3"}));  // still one tree
 }
 
-// The last network node is next to the instance, however many there are above it.
+// The last network node of an instance is nearest to it, with any number of nodes above.
 TEST(aws, types_with_more_layers) {
     const network_levels n = levels_in(instances(
         {instance("i-1", R"("t","s","l")"), instance("i-2", R"("t","s","l")"), instance("i-3", R"("a","t","s","k")")}));
@@ -149,7 +149,7 @@ TEST(kubernetes, labels_of_aws_and_gke) {
     EXPECT_EQ(level_names(g), (names{"subblock", "block"}));
 }
 
-// Nodes n0 ..., with a label for each key: node i is in place i / size of it.
+// Returns nodes n0 ..., with a label for each key. Of a key with size s, node i has the value "p" and i / s.
 std::string labelled(int nodes, const std::vector<std::pair<std::string, int>>& keys) {
     names all;
     for (int i = 0; i < nodes; ++i) {
@@ -232,7 +232,7 @@ TEST(kubernetes, errors_say_where_and_what) {
             << refusal_of([&text = text] { levels_in(text); });
 }
 
-// What no reader asks for costs nothing but its bytes.
+// JSON values that no reader needs do not count against the limits, except for their bytes.
 TEST(json, only_kept_values_count) {
     std::string text = R"({"apiVersion": "v1", "other": [)";
     for (int i = 0; i < 600'000; ++i) text += "1,";

@@ -50,7 +50,7 @@ TEST(nccl_xml, pairs_with_nvlink) {
                                            : "2") +
                "\" sm=\"70\"><nvlink target=\"" + target + "\" count=\"2\" tclass=\"0x030200\"/></gpu>";
     };
-    // a - c and b - d; device numbers interleave the pairs.
+    // GPUs a and c are linked, and b and d. Device numbers interleave the pairs.
     const hierarchy h = levels_of(
         in_system(gpu("a", linked("c")) + gpu("b", linked("d")) + gpu("c", linked("a")) + gpu("d", linked("b"))));
     EXPECT_EQ(shape_text(h.shape), "2 x 2");
@@ -59,7 +59,7 @@ TEST(nccl_xml, pairs_with_nvlink) {
     EXPECT_EQ(h.levels[1].medium, fabric::pcie);
 }
 
-// MI300, MI250, and one that is not known.
+// MI300, MI250, and an unknown model.
 TEST(nccl_xml, xgmi_links_have_their_own_rates) {
     const auto pair = [](const std::string& sm) {
         const auto linked = [&](const char* target) {
@@ -73,7 +73,7 @@ TEST(nccl_xml, xgmi_links_have_their_own_rates) {
     EXPECT_TRUE(pair("120").bandwidth_assumed);
 }
 
-// GPUs outside the job have no number; classes have a last byte of their own.
+// GPUs outside the job have no number. The last byte of a GPU's class varies.
 TEST(nccl_xml, gpus_are_numbered_by_the_bus_where_one_has_no_number) {
     const std::string other = "<pci busid=\"c\" class=\"0x030201\"/>\n";
     const std::filesystem::path file =

@@ -1,4 +1,4 @@
-// What becomes of a node's parts: levels, and links to the network.
+// Levels and network links from the parts of a node.
 
 #include <string>
 #include <utility>
@@ -38,7 +38,7 @@ TEST(node, levels_come_from_the_inside_whatever_holds_what) {
     EXPECT_EQ(levels_of(synthetic_hardware("package:2 core:4")), "socket:shm node:bus 4 x 2");  // one memory
 }
 
-// A NUMA node has memory in one part of a socket, and none in another; so has a socket as a whole.
+// Parts of a socket without memory beside a NUMA node; then a socket without memory beside one with memory.
 TEST(node, cores_without_memory_join_in_the_next_part) {
     const auto l3 = [] { return in(kind::cache, {{.what = kind::core}, {.what = kind::core}}); };
     const auto numa = [&] { return in(kind::numa, {l3(), l3()}); };
@@ -49,12 +49,12 @@ TEST(node, cores_without_memory_join_in_the_next_part) {
               "l3:shm numa:shm socket:shm node:bus 2 x 2 x 2 x 2");
     EXPECT_EQ(levels(in(kind::package, {numa()}), in(kind::package, {l3(), l3(), l3()})),
               "l3:shm socket:shm node:bus 2 x 2-3 x 2");
-    const part core{.what = kind::core};  // shares no L3, as small cores do
+    const part core{.what = kind::core};  // without a shared L3, as small cores
     EXPECT_EQ(levels_of({in(kind::machine, {in(kind::package, {l3(), core, core, core})}), "nvlink", {}}),
               "l3:shm node:shm 2-3 x 2");
 }
 
-// Quads of NVLink over two PCIe switches each; then over sockets, whose groups they are.
+// Quads of GPUs with NVLink, each over two PCIe switches; below host bridges, which give the level its name, or not.
 TEST(node, levels_have_the_names_of_equal_groups) {
     for (const auto& [outer, expected] : {std::pair{kind::root, "host-bridge:nvlink node:bus 4 x 2"},
                                           {kind::machine, "nvlink:nvlink node:bus 4 x 2"}}) {

@@ -61,7 +61,7 @@ TEST(nvidia_smi, pcie_and_nics) {
         "\nNIC Legend:\n\n  NIC0: mlx5_7\n  NIC1: mlx5_8\n");
     EXPECT_EQ(t.machine.shape, tree({{2, 1, 1}, {1, 2}, {2}}));  // switch, host bridge, node
     EXPECT_EQ(t.machine.levels[0].medium, fabric::pcie);
-    EXPECT_TRUE(t.warnings.empty());  // no NVLink in the matrix is none
+    EXPECT_TRUE(t.warnings.empty());  // the matrix is complete: there is no NVLink
     const part& first = t.node->children.at(0).children.at(0);
     EXPECT_EQ(first.what, part::kind::bus_switch);
     EXPECT_EQ(first.children.at(1).nearest_nic, "mlx5_7");

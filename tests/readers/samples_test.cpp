@@ -1,5 +1,5 @@
-// Sample files of every format and what `terrace topo` says of them, byte by byte. TERRACE_GOLDEN_ACCEPT=1 writes what
-// is said now (look at the diff before it is committed); the test then counts as skipped.
+// Sample files of every format, with the output of `terrace topo` compared by bytes. TERRACE_GOLDEN_ACCEPT=1 writes the
+// new output (review the diff before you commit it); the test then counts as skipped.
 
 #include <cctype>
 #include <cstdlib>
@@ -109,7 +109,7 @@ TEST(samples, part_of_a_cluster) {
     EXPECT_DOUBLE_EQ(all.machine.levels[1].bandwidth, 50e9);  // two cards of 200 Gbit/s
     const topology some = load_machine({.source = node, .network = conf, .hosts = "n[001,003,006],login"});
     EXPECT_EQ(some.machine.shape, tree({{4, 4, 4, 4}, {2, 2}, {2}}));
-    EXPECT_EQ(some.machine.levels[2].name, "core");  // nothing is left for the level of the rows to join
+    EXPECT_EQ(some.machine.levels[2].name, "core");  // the rows' level would have one child
     EXPECT_EQ(some.machine.hosts, (std::vector<std::string>{"n001", "n003", "n006", "login"}));
     EXPECT_EQ(load_machine({.source = node, .network = conf, .hosts = "n007"}).machine.shape,
               tree::uniform(std::vector{4}));
@@ -117,7 +117,7 @@ TEST(samples, part_of_a_cluster) {
     EXPECT_THROW(load_machine({.source = node, .hosts = "n007"}), usage_error);
 }
 
-// A node's NICs are between nodes what the file says of them, and ranks use the near ones.
+// The network has the NICs of the node's file, and each rank uses the nearest.
 TEST(samples, nics_of_a_cluster) {
     const auto nodes = [&](const std::string& file, const std::string& network) {
         const fs::path cluster = temporary("nics.yaml");
@@ -134,7 +134,7 @@ TEST(samples, nics_of_a_cluster) {
     const hierarchy found = nodes(nvswitch, "");
     EXPECT_EQ(found.nics.rates.size(), 4U);
     EXPECT_NEAR(found.levels.back().bandwidth, found.nics.rates[0] + found.nics.rates[1], 1e5);
-    // The cluster file has the last word, and the node's file says which rank is near to which.
+    // The cluster file overrides the NICs; the node's file decides which rank is near to which NIC.
     EXPECT_EQ(nodes(nvswitch, ", nics: {count: 4}").nics.of_rank, (std::vector{0, 1, 2, 3, 4, 5, 6, 7}));
     const hierarchy switches = nodes("hwloc: " + (samples / "pcie-switches.xml").string(), ", nics: {count: 4}");
     EXPECT_EQ(switches.nics.of_rank[7], 3);
@@ -151,7 +151,7 @@ TEST(samples, the_slurm_job) {
     ::unsetenv("SLURM_JOB_NODELIST");
 }
 
-// A cluster file is the one format that no sample has: topologies/ is full of them.
+// Only cluster files have no sample, since topologies/ has many.
 TEST(samples, every_format_has_one) {
     std::set<std::string_view> formats{"cluster"};
     for (const std::string& file : files()) formats.insert(format_of((samples / file).string()).name);

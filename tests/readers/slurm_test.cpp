@@ -40,7 +40,7 @@ TEST(slurm_conf, speeds) {
         "SwitchName=top Switches=a,b\n");
     EXPECT_EQ(h.levels[0].rates, (std::vector{12.5e9, 12.5e9, 5e9, 5e9}));
     EXPECT_TRUE(h.levels[0].bandwidth_assumed);     // Slurm gives no unit
-    EXPECT_DOUBLE_EQ(h.levels[1].bandwidth, 25e9);  // does not block
+    EXPECT_DOUBLE_EQ(h.levels[1].bandwidth, 25e9);  // nonblocking
     for (const auto& [hosts, speed] : {std::pair{"n[0-1]", 12.5e9}, {"n[2-3]", 5e9}}) {
         const hierarchy job = restricted(h, parse_hostlist(hosts));
         EXPECT_DOUBLE_EQ(job.levels[0].bandwidth, speed) << hosts;
@@ -52,7 +52,7 @@ TEST(slurm_conf, speeds) {
     EXPECT_EQ(slurm("SwitchName=a Nodes=n[0-1] LinkSpeed=2e16B/s\n").levels[0].bandwidth, 2e16);
 }
 
-// Of two cards with two ports each, one has a slow slot; what is above nodes has nothing to do with slots.
+// Two cards with two ports each, one in a slow slot. Slots do not limit the levels above nodes.
 TEST(slurm_conf, speeds_are_no_more_than_slots_carry) {
     const uplink nodes{fabric::infiniband, 31.5e9, true, {{2, 15.75e9}, {2, 31.5e9}}};
     const hierarchy h = slurm(
@@ -63,7 +63,7 @@ TEST(slurm_conf, speeds_are_no_more_than_slots_carry) {
     EXPECT_EQ(h.levels[1].bandwidth, 50e9);
 }
 
-// A leaf switch beside a spine has its own link alone, also where the level of spines is left out.
+// A leaf switch beside a spine has only its own link, also if the level of spines is left out.
 TEST(slurm_conf, speeds_of_switches_at_several_heights) {
     const hierarchy h = slurm(
         "SwitchName=a Nodes=n[0-7] LinkSpeed=100\nSwitchName=b Nodes=m0 LinkSpeed=100\n"
@@ -77,7 +77,7 @@ network_levels network_of(const std::string& text, std::optional<link_unit> unit
     return slurm_levels("topology.conf", text, {.read_node = read_node, .unit = unit});
 }
 
-// LinkSpeed has no unit: one holds for the whole file.
+// LinkSpeed has no unit, so one unit is found for the whole file.
 TEST(slurm_conf, one_unit_for_all_switches) {
     const auto leaves_and_spine = [](int leaf, int spine) {
         return "SwitchName=a Nodes=n[0-1] LinkSpeed=" + std::to_string(leaf) +
@@ -112,7 +112,7 @@ TEST(slurm_conf, islands_need_hosts_of_one) {
               std::string::npos);
 }
 
-// Slurm's guide describes fat trees so: each leaf has a link to each spine.
+// In Slurm's guide each leaf of a fat tree has a link to each spine.
 TEST(slurm_conf, spines_of_a_fat_tree_are_one) {
     const network_levels n = network_of(
         "SwitchName=a Nodes=n[0-3] LinkSpeed=100\nSwitchName=b Nodes=n[4-7] LinkSpeed=100\n"
@@ -160,8 +160,8 @@ TEST(slurm_conf, a_last_line_that_would_go_on_counts) {
     EXPECT_EQ(slurm("SwitchName=s0 Nodes=a,b\\\n").hosts, (names{"a", "b"}));
 }
 
-// Sizes after the first join as many neighbouring blocks as they are multiples of it; 30 is a base size of blocks
-// of 32.
+// A later size that is n times the first joins n neighbouring blocks. The base size of blocks with 32 nodes may be
+// 30.
 TEST(slurm_conf, blocks) {
     std::string text;
     for (int b = 0; b < 5; ++b)
@@ -205,7 +205,7 @@ network_levels slurm_yaml(const std::string& text, const names& hosts = {}, cons
     return slurm_levels("topology.yaml", text, {.read_node = read_node, .hosts = hosts, .network_name = name});
 }
 
-// The one with that name; else the default, or another one that has the job's hosts if it has not.
+// Reads the topology of the given name; else the default, unless only another one has the job's hosts.
 TEST(slurm_yaml, one_of_several_topologies) {
     const network_levels standard = slurm_yaml(three_topologies);
     EXPECT_EQ(standard.machine.shape, tree({{2, 3}, {2}}));

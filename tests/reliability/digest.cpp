@@ -1,4 +1,4 @@
-// Runs calls whose bits depend on the order of additions, and prints one hash over all results. Under mpirun, 4 ranks.
+// Runs calls whose bits depend on the order of additions, and prints one hash of all results. Under mpirun, 4 ranks.
 
 #include <cstdio>
 #include <string>

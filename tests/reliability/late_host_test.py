@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""A host whose ranks are stopped by turns is named as a host, by the statistics of all ranks.
+"""If the ranks of one host are stopped by turns, the statistics of all ranks name the host.
 
 usage: late_host_test.py TERRACE PACKAGE_DIRECTORY LIBTERRACE
 
-Exit status 77: not asked for (TERRACE_TEST_ALL), or processes cannot get host names of their own, which needs root.
+Exit status 77: TERRACE_TEST_ALL is not set, or processes cannot have different host names, which requires root.
 """
 import os
 import pathlib

@@ -1,5 +1,5 @@
-// On one node, over MPI, Terrace opens no listener: the sockets of this process that listen are the same before and
-// after. Under mpirun.
+// On one node, over MPI, Terrace opens no listening socket: the process has the same ones before and after. Run under
+// mpirun.
 
 #include <filesystem>
 #include <fstream>
@@ -23,7 +23,7 @@ namespace terrace::detail::test {
 
 namespace {
 
-// "socket:[INODE]" of every TCP socket of the machine that listens, as `ss -ltn` has them.
+// Returns "socket:[INODE]" of every listening TCP socket of the machine, as `ss -ltn` shows them.
 std::set<std::string> listening_on_this_machine() {
     std::set<std::string> found;
     for (const char* table : {"/proc/net/tcp", "/proc/net/tcp6"}) {
@@ -47,7 +47,7 @@ std::set<std::string> listeners() {
     const std::set<std::string> all = listening_on_this_machine();
     std::set<std::string> own;
     for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
-        std::error_code gone;  // the directory's own descriptor
+        std::error_code gone;  // for the directory's own descriptor
         const std::string target = std::filesystem::read_symlink(entry.path(), gone).string();
         if (all.contains(target)) own.insert(target);
     }

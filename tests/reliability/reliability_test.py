@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Promises that show over many runs of a program.
+"""Guarantees that only many runs of a program can test.
 
 usage: reliability_test.py CASE TERRACE DIGEST SOURCE_ROOT -- MPIRUN...
 """
@@ -20,7 +20,7 @@ CLUSTERS = pathlib.Path(ROOT) / "topologies"
 
 
 def share(all, usual, what):
-    """How many of `all` runs to make."""
+    """Returns the number of runs: all, or `usual` without TERRACE_TEST_ALL."""
     if "TERRACE_TEST_ALL" in os.environ:
         return all
     print(f"left out: {all - usual} of {all} {what}")
@@ -83,7 +83,7 @@ class Launches(unittest.TestCase):
                 each.wait()
         lines = {line for out in seen for line in out.splitlines()}
         print(f"{runs} launches on 4 ranks: " + ", ".join(sorted(lines)))
-        # One line per rank and plan, of which all ranks have the same.
+        # A line per rank and plan. All ranks have the same lines.
         self.assertEqual({len(out.splitlines()) for out in seen}, {12})
         self.assertEqual(sorted(line.split()[0] for line in lines), ["direct", "ring", "shared_memory"])
 

@@ -21,7 +21,7 @@ namespace {
 constexpr int ranks = 64;
 constexpr std::size_t count = 2048;
 
-// The largest error of an element, of inputs between 0 and 1: these sums only grow, and so do their errors.
+// Returns the largest error of an element [ulp]. Inputs are between 0 and 1, so partial sums and errors only grow.
 template <element T>
 double worst_error(const std::vector<stage>& stages, const hierarchy& machine) {
     dice d(1);
@@ -72,16 +72,16 @@ TEST(rounding, errors_grow_with_the_sizes_of_the_stages) {
     const errors directs = errors_of("direct 4, 4, 4", machine, staged("direct"));
     const errors direct = errors_of("direct 64", machine, {{{0, 1, 2}, ranks, mode::scatter, "direct"}});
 
-    // Each rounding adds half a unit at most (of a result that is no smaller): one per step of a ring, one per stage
-    // where one reduction takes all inputs.
-    const double float_sums = 0.01;  // what the sums in float add, in units of the short types
+    // Each rounding adds half a unit at most, since partial sums are no larger than the result. There is one rounding
+    // per step of a ring, or per stage if one reduction takes all inputs.
+    const double float_sums = 0.01;  // error of sums in float, in units of the short types
     EXPECT_LE(ring.float32, 63 * 0.5);
     EXPECT_LE(rings.float32, 9 * 0.5);
     for (const auto& [e, roundings] : {std::pair{rings, 9}, {directs, 3}, {direct, 1}}) {
         EXPECT_LE(e.float16, roundings * (0.5 + float_sums));
         EXPECT_LE(e.bfloat16, roundings * (0.5 + float_sums));
     }
-    // And they do matter: the bounds above are not met by the flat ring.
+    // The flat ring has larger errors.
     EXPECT_GT(ring.float16, rings.float16);
     EXPECT_GT(ring.bfloat16, rings.bfloat16);
     EXPECT_GT(ring.bfloat16, 3 * directs.bfloat16);

@@ -1,5 +1,5 @@
-// Replaces operator new and delete by others that count. A file of its own: what the compiler can inline it takes for a
-// mismatch of malloc and delete.
+// Replaces operator new and delete by functions that count. They are in a separate file, since GCC would warn of a
+// mismatch of malloc and delete if it could inline them.
 
 #include "support/allocations.hpp"
 
@@ -10,7 +10,7 @@
 
 namespace {
 
-thread_local int count = 0, left = -1;  // allocations until there is no memory; negative: there is
+thread_local int count = 0, left = -1;  // successful allocations left; negative: no limit
 thread_local std::ptrdiff_t kept = 0;   // bytes
 
 void* allocate(std::size_t bytes) noexcept {

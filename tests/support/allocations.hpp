@@ -4,14 +4,14 @@
 
 namespace terrace::detail::test {
 
-/// How often this thread has allocated by operator new, in programs that link allocations.cpp themselves.
+/// Returns the number of this thread's allocations by operator new. For programs that link allocations.cpp.
 int allocations() noexcept;
-/// Bytes that it has allocated and that are not freed, less those of others that it has freed.
+/// Returns the bytes that this thread has allocated, less the bytes that it has freed, also of other threads.
 std::ptrdiff_t bytes_kept() noexcept;
-/// From so many further allocations on this thread has no memory. Negative: it has.
+/// Lets this thread's allocations fail after `allocations` more. Negative: none fails.
 void fail_after(int allocations) noexcept;
 
-/// This thread has memory for so many allocations more, while this lives.
+/// Limits this thread to `allocations` more allocations during the object's lifetime.
 class memory_for {
 public:
     explicit memory_for(int allocations) noexcept { fail_after(allocations); }

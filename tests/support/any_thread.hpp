@@ -22,7 +22,7 @@ inline options from_any_thread(bool progress_thread = false) {
     return o;
 }
 
-/// Runs `body(t)` in several threads. Returns what the first of them threw that threw; "" if none did.
+/// Runs `body(t)` in several threads. Returns the text of the first exception; "" if there is none.
 inline std::string in_threads(int threads, const std::function<void(int)>& body) {
     std::mutex guard;
     std::string thrown;
@@ -40,7 +40,7 @@ inline std::string in_threads(int threads, const std::function<void(int)>& body)
     return thrown;
 }
 
-/// Returns what `action` throws; "" if it throws nothing.
+/// Runs `action` in another thread. Returns the text of its exception; "" if there is none.
 inline std::string what_is_thrown(const std::function<void()>& action) {
     return in_threads(1, [&](int) { action(); });
 }

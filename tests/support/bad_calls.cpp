@@ -46,7 +46,7 @@ any_call both(const any_call& first, const any_call& second) {
     };
 }
 
-// What each rank calls when it is all over; no rank gets through it alone.
+// Makes a call that completes on a rank only if the other ranks make it, too.
 void meet(communicator& comm) {
     std::vector<double> data(7);
     comm.allreduce(std::span(data));
@@ -92,14 +92,14 @@ std::string trouble_with(communicator& comm, const bad_call& what, int culprit, 
         return "nobody noticed";
     } catch (const usage_error& e) {
         const std::string text = e.what();
-        const bool two = comm.size() == 2;  // then neither of them is most
+        const bool two = comm.size() == 2;  // then there is no majority
         for (const std::string& part : {"ranks make different calls: " + std::string(two ? "rank " : ""),
                                         fmt::format("rank {} has ", culprit), what.right_text, what.wrong_text})
             if (text.find(part) == std::string::npos) return fmt::format("no \"{}\" in: {}", part, text);
     } catch (const error& e) {
         return fmt::format("another error: {}", e.what());
     }
-    // A rank that runs a shape already agreed on may have begun; else nothing has been written.
+    // A rank whose call has an agreed shape may have begun to write; otherwise nothing may be written.
     const bool may_begin = level == options::checking::first && before != agreed_before::nothing;
     if (!may_begin && data != untouched) return "data have been written";
     try {

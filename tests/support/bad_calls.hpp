@@ -8,26 +8,26 @@
 
 namespace terrace::detail::test {
 
-/// A plan with rules for all collectives, for so many ranks.
+/// Returns a plan with rules for all collectives, for this number of ranks.
 plan plan_for(int ranks);
 
-/// What has been agreed on before ranks make different calls.
+/// Calls that ranks have made together before they make different calls: none, the right call, or both.
 enum class agreed_before { nothing, what_most_call, all };
 
-/// Two calls that must not meet, and what an error says of each.
+/// Two calls that must not match, and the text about each in the error.
 struct bad_call {
     std::string kind;
     std::function<void(communicator&, std::vector<float>&data)> right, wrong;
     std::string right_text, wrong_text;
 };
 
-/// A kind each of count, type, op, collective, root, counts by rank and order.
+/// Returns one bad call for each difference: count, type, op, collective, root, counts by rank, and order.
 std::vector<bad_call> bad_calls(int ranks);
 
-/// All ranks but the culprit make the right call; the culprit makes the wrong one. Collective; every rank makes an
-/// allreduce afterwards, where one that had nothing to wait for learns of it. Returns what is wrong with the error that
-/// this rank gets, if anything.
-/// @param level of the communicator
+/// Makes the right call on all ranks but the culprit, which makes the wrong one. Then every rank makes an allreduce, in
+/// which a rank that did not wait before gets the error. Returns what is wrong with this rank's error; "" if nothing.
+/// Collective.
+/// @param level the communicator's level of checking
 std::string trouble_with(communicator& comm, const bad_call& what, int culprit, agreed_before before,
                          options::checking level);
 

@@ -20,7 +20,7 @@ namespace terrace::detail::test {
 
 namespace {
 
-// What the oracle computes in: exact for the values below.
+// Type in which the oracle computes, exactly for the values below.
 template <class T>
 struct wide_of : std::make_unsigned<T> {};
 template <class T>
@@ -71,7 +71,7 @@ T from_bits(std::uint64_t bits) {
 
 template <class Wide>
 bool is_nan(Wide x) {
-    if constexpr (is_complex<Wide>) return std::isnan(x.real());  // both parts are, here
+    if constexpr (is_complex<Wide>) return std::isnan(x.real());  // here both parts are NaN, or none
     else if constexpr (std::is_floating_point_v<Wide>) return std::isnan(x);
     else return false;
 }
@@ -79,13 +79,13 @@ bool is_nan(Wide x) {
 bool is_bitwise(reduce_op op) { return op == reduce_op::band || op == reduce_op::bor || op == reduce_op::bxor; }
 bool is_logical(reduce_op op) { return op == reduce_op::land || op == reduce_op::lor || op == reduce_op::lxor; }
 
-// 1 on rank 0, so that a single rank's result is what it passed in.
+// Returns the factor of premul_sum. It is 1 on rank 0, so a single rank's result equals its input.
 double factor_of(const call& c, int rank) {
     return c.op == reduce_op::premul_sum && c.has_factors && rank % 2 == 1 ? -1 : 1;
 }
 
-// The input of every rank and the serial oracle, element by element. An element's number is its place in the vector, or
-// in all blocks one after the other.
+// Inputs of all ranks and serial results, element by element. An element's number is its index in the vector, or in all
+// blocks one after another.
 template <element T>
 class oracle {
 public:
@@ -94,7 +94,7 @@ public:
     T input(std::int64_t i, int rank) const {
         const std::uint64_t dice = mixed(salt_ + static_cast<std::uint64_t>(i) * 0x9e3779b97f4a7c15u +
                                          static_cast<std::uint64_t>(rank) * 0xd1342543de82ef95u);
-        if (!row_of(c_.what).up) return from_bits<T>(dice);  // moved as it is, NaN and all
+        if (!row_of(c_.what).up) return from_bits<T>(dice);  // moved unchanged, NaN included
         if constexpr (is_complex<T>) return {number<part_t<T>>(i, rank, dice), number<part_t<T>>(i, rank, mixed(dice))};
         else if constexpr (is_float_element<T>) return number<T>(i, rank, dice);
         else if constexpr (std::is_same_v<T, bool>) return is_true(dice);
@@ -102,7 +102,7 @@ public:
     }
 
     T sum_of_all(std::int64_t i) const {
-        if (ranks_ == 1) return input(i, 0);  // as it is: NaN is not made canonical
+        if (ranks_ == 1) return input(i, 0);  // unchanged: NaN is not made canonical
         wide<T> total = term(i, 0);
         bool nan = is_nan(total);
         for (int r = 1; r < ranks_; ++r) {
@@ -131,7 +131,7 @@ private:
         else return static_cast<wide<T>>(x);
     }
 
-    // Factors of premul_sum change signs, so that sums stay exact.
+    // Returns a rank's term of the sum. Factors only change signs, so sums stay exact.
     wide<T> term(std::int64_t i, int rank) const {
         const wide<T> x = up(input(i, rank));
         if constexpr (is_defined(reduce_op::premul_sum, element_type_of<T>)) return x * factor_of(c_, rank);
@@ -152,13 +152,13 @@ private:
         else return static_cast<Real>(static_cast<float>(total) / static_cast<float>(ranks_));
     }
 
-    // Seldom false for land, seldom true for lor, so that one rank's value matters.
+    // Returns a random truth value: seldom false for land, seldom true for lor, so a single rank can decide the result.
     bool is_true(std::uint64_t dice) const {
         const bool seldom = dice % static_cast<std::uint64_t>(ranks_ + 1) == 0;
         return c_.op == reduce_op::land ? !seldom : c_.op == reduce_op::lor ? seldom : (dice & 1) != 0;
     }
 
-    // Bits that matter in the same way. Sums and products wrap around.
+    // Returns a random integer. For bitwise operations a single rank can decide bits; sums and products wrap around.
     T integer(std::uint64_t dice) const {
         if (is_logical(c_.op)) return static_cast<T>(is_true(dice) ? (mixed(dice) | 1) : 0);
         if (!is_bitwise(c_.op) || c_.op == reduce_op::bxor) return static_cast<T>(dice);
@@ -171,8 +171,8 @@ private:
         else return std::uint64_t{total} / static_cast<std::uint64_t>(ranks_);
     }
 
-    // Small whole numbers: no partial sum of up to 64 ranks is rounded, in bfloat16 neither. Powers of two for
-    // products, few enough to stay in range. Both zeros for min and max.
+    // Returns a small whole number, so no partial sum of up to 64 ranks is rounded, even in bfloat16. For products
+    // it returns a power of two that keeps them in range; for min and max zeros of both signs, too.
     double exact(std::uint64_t dice) const {
         if (is_complex<T> && c_.op == reduce_op::prod) return dice & 1 ? -1 : 1;
         const int n = static_cast<int>(dice >> 40) % 9 - 4;
@@ -207,7 +207,7 @@ private:
     }
 
     static bool before(wide<T> a, wide<T> b) {
-        if constexpr (is_complex<T>) return false;  // they have no order
+        if constexpr (is_complex<T>) return false;  // complex numbers have no order
         else if constexpr (is_float_element<T>) return a < b || (a == b && std::signbit(a) && !std::signbit(b));
         else return static_cast<T>(a) < static_cast<T>(b);
     }
@@ -219,22 +219,22 @@ private:
 
 template <element T>
 bool same(const T& a, const T& b) {
-    // A zero that complex products leave has the sign that the order of operations gives it.
+    // The sign of a zero in a complex product depends on the order of operations.
     if constexpr (is_complex<T>)
         if (a == b) return true;
     return std::memcmp(&a, &b, sizeof(T)) == 0;  // NOLINT(bugprone-suspicious-memory-comparison): every bit counts
 }
 
-// Memory with a guard zone on both sides, all of it poisoned.
+// A buffer with a guard zone on both sides, all of it poisoned.
 template <element T>
 class guarded {
 public:
-    /// Bytes of memory that it takes.
+    /// Returns the bytes of memory that a buffer needs.
     static std::size_t room(std::int64_t count, int offset) {
         return static_cast<std::size_t>(count + offset) * sizeof(T) + 2 * guard + 64;
     }
 
-    /// @param in where it is to lie; plain memory if that is empty
+    /// @param in the buffer's memory; if empty, the buffer has its own
     guarded(std::int64_t count, int offset, window<std::uint8_t> in)
         : bytes_(static_cast<std::size_t>(count) * sizeof(T)), window_(std::move(in)) {
         if (window_.size() == 0) plain_.resize(room(count, offset));
@@ -299,7 +299,7 @@ outcome make_typed(communicator& comm, const call& c, std::uint64_t salt) {
     const std::int64_t own = counts[static_cast<std::size_t>(me)], begin = begins[static_cast<std::size_t>(me)];
     const std::int64_t all = row_of(c.what).blocks ? begins.back() + counts.back() : c.count;
 
-    // Which elements of the whole each buffer holds.
+    // Elements of the whole vector, or of all blocks, that each buffer holds.
     const bool is_root = me == c.root;
     const range mine{begin, begin + own}, whole{0, all}, nothing{0, 0};
     const range given = row_of(c.what).gives_own_block() ? mine : whole;
@@ -307,7 +307,7 @@ outcome make_typed(communicator& comm, const call& c, std::uint64_t salt) {
     const bool gives = !row_of(c.what).gives_nothing(is_root);
     const bool shared = c.in_place || c.what == collective::broadcast;
 
-    // Ranks need not agree about windows: now and then one has its buffers elsewhere.
+    // Some ranks' buffers are not in the windows, since ranks need not agree about that.
     const auto memory = [&](int offset) {
         window<std::uint8_t> made;
         if (c.in_window) made = comm.allocate<std::uint8_t>(guarded<T>::room(all, offset));
@@ -329,11 +329,11 @@ outcome make_typed(communicator& comm, const call& c, std::uint64_t salt) {
         return truth.input(i, row_of(c.what).gives_nothing(false) ? c.root : static_cast<int>(after - begins.begin()));
     };
     outcome result{first.overwritten() + second.overwritten(), 0};
-    const bool part = c.digests_are_compared && row_of(c.what).down;  // the other ranks check the rest
+    const bool part = c.digests_are_compared && row_of(c.what).down;  // other ranks check the rest
     if (c.data == contents::exact)
         for (std::int64_t i = due.begin + (part ? me : 0); i < due.end; i += part ? ranks : 1)
             result.wrong += !same(recv[i - due.begin], expected(i));
-    for (std::int64_t i = given.begin; gives && i < given.end; ++i) {  // what was passed in is as it was
+    for (std::int64_t i = given.begin; gives && i < given.end; ++i) {  // inputs must be unchanged
         const bool kept = !shared || i < due.begin || i >= due.end;
         result.wrong += kept && !same(send[i - given.begin], truth.input(i, me));
     }

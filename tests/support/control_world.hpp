@@ -16,13 +16,13 @@
 
 namespace terrace::detail::test {
 
-/// Any number of ranks in one thread that have control messages, and nothing else. It must outlive what joins it.
+/// Any number of ranks in one thread, with only control messages. It must outlive all connections to it.
 class control_world {
 public:
     struct mailbox {
         std::map<int, std::deque<control_message>> arrived;  ///< by sender
         std::size_t may_take = std::numeric_limits<std::size_t>::max();
-        // What the rank has said.
+        // Receivers and number of the rank's own messages.
         std::set<int> peers;
         std::size_t sent = 0;
     };
@@ -34,7 +34,7 @@ public:
         return {std::make_shared<only_network>(*this), nullptr,
                 team(std::make_shared<no_bootstrap>("node"), rank, static_cast<int>(boxes_.size()))};
     }
-    /// A rank dies: some of the last messages to each other rank are lost.
+    /// Lets a rank die: some of its last messages to each other rank are lost.
     void kill(int rank, dice& d) {
         for (mailbox& to : boxes_) {
             std::deque<control_message>& said = to.arrived[rank];
@@ -73,7 +73,7 @@ private:
     private:
         control_world& world_;
         const int rank_;
-        int last_ = -1;  // whose message was taken last
+        int last_ = -1;  // sender of the last message taken
     };
     struct only_network final : network {
         explicit only_network(control_world& w) : network({.name = "control"}), world(w) {}

@@ -1,10 +1,10 @@
-// Linked into an MPI program, fails every call with more than 1,048,576 elements, as one with more than 2^31 - 1 would
-// be wrong. Terrace calls the functions of MPI by their names with PMPI_, of which the executable has definitions that
-// come before those of the library.
+// Makes every MPI call with more than 1,048,576 elements fail, as calls with more than 2^31 - 1 elements would. Terrace
+// calls MPI's functions by their names with PMPI_. An executable that links this file has definitions of these names,
+// which come before those of the MPI library.
 
 #include <algorithm>
 
-#pragma GCC visibility push(default)  // which the header of the standard ABI does not say
+#pragma GCC visibility push(default)  // missing in the header of the standard ABI
 #include <mpi.h>
 #pragma GCC visibility pop
 

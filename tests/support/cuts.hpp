@@ -6,7 +6,7 @@
 
 namespace terrace::detail::test {
 
-/// Vertices, of which the first `ranks` are ranks and the others only pass things on, and links between them.
+/// Vertices and links of a network. The first `ranks` vertices are ranks; the others only forward data.
 struct network_graph {
     struct link {
         int from, to;
@@ -16,11 +16,11 @@ struct network_graph {
     std::vector<link> links;
 };
 
-/// A machine's links: each child of a domain hangs on a vertex that stands for the domain.
+/// Returns the graph of a machine's links: each domain is a vertex with a link to each child.
 network_graph graph_of(const hierarchy& machine);
 
-/// The least time of an allgather of N bytes in all, N/P from each rank, on any graph: what the ranks of any set of
-/// vertices hold must leave it, T = N/P max over S of |S| / B(S). Looks at every set; up to 22 vertices.
+/// Returns the lower bound of an allgather of N bytes in all, N/P from each rank [s]: the data of the ranks in any set
+/// S of vertices must leave S, so T = N/P max over S of |S| / B(S). Checks every set, so up to 22 vertices.
 double allgather_bound(const network_graph& g, double bytes);
 
 }  // namespace terrace::detail::test

@@ -6,7 +6,7 @@
 
 namespace terrace::detail::test {
 
-/// Random numbers that are the same on every machine (splitmix64).
+/// Random numbers that are equal on every machine for a seed (splitmix64).
 class dice {
 public:
     explicit dice(std::uint64_t seed) : state_(seed) {}
@@ -17,7 +17,7 @@ public:
         z = (z ^ z >> 27) * 0x94d049bb133111ebu;
         return z ^ z >> 31;
     }
-    /// 0 ... n-1, for n >= 1.
+    /// Returns a number from 0 to n-1, for n >= 1.
     std::size_t below(std::size_t n) { return static_cast<std::size_t>(roll() % n); }
     bool coin() { return roll() >> 63; }
     template <class Container>

@@ -8,7 +8,7 @@
 
 namespace terrace::detail::test {
 
-// What a run of the tests does. tools/test --all sets TERRACE_TEST_ALL; sanitizers make everything slower by far.
+// Number of cases that a run of the tests does. tools/test --all sets TERRACE_TEST_ALL; sanitizers make tests slower.
 
 #if defined(__SANITIZE_THREAD__)
 inline constexpr int slowness = 40;
@@ -20,8 +20,8 @@ inline constexpr int slowness = 1;
 
 inline bool everything() { return std::getenv("TERRACE_TEST_ALL") != nullptr; }
 
-/// How many of `all` cases to do: `usual`, with sanitizers a part of that, unless everything is asked for. Says what it
-/// leaves out, in a line that tools/test repeats at the end.
+/// Returns the number of cases to run: `all` with TERRACE_TEST_ALL, else `usual`, with sanitizers a part of `usual`.
+/// Prints a line about cases that are left out, which tools/test repeats at the end.
 inline int share(const std::string& what, int all, int usual) {
     const int done = everything() ? all : std::max(std::min(1, usual), usual / slowness);
     if (done < all) std::printf("left out: %d of %d %s\n", all - done, all, what.c_str());
@@ -30,12 +30,12 @@ inline int share(const std::string& what, int all, int usual) {
 
 inline int share(const std::string& what, int all) { return share(what, all, all); }
 
-/// The same of cases that are all usual, and of which a number of its own is done with sanitizers.
+/// Returns the number of cases to run: `all`, or `with_sanitizers` with sanitizers and without TERRACE_TEST_ALL.
 inline int share_sanitized(const std::string& what, int all, int with_sanitizers) {
     return share(what, all, slowness > 1 ? with_sanitizers * slowness : all);
 }
 
-/// TERRACE_TEST_SEED, or a fixed seed.
+/// Returns TERRACE_TEST_SEED, or a fixed seed.
 inline std::uint64_t seed() {
     const char* given = std::getenv("TERRACE_TEST_SEED");
     return given != nullptr ? std::strtoull(given, nullptr, 10) : 20261121;

@@ -13,7 +13,7 @@
 
 namespace terrace::detail::test {
 
-/// One rank's network, on which a message or a stage completes when the test says so.
+/// A rank's network, on which the test decides when a message completes.
 class fake_messages final : public messages {
 public:
     struct started {
@@ -40,14 +40,14 @@ public:
     std::optional<control_message> take_control() noexcept override { return {}; }
     bool abandon() noexcept override { return true; }
 
-    /// Lets poll() return the slot of the n-th message in flight.
+    /// Completes the n-th message in flight: poll() will return its slot.
     started complete(std::size_t n = 0) {
         const started m = in_flight[n];
         in_flight.erase(in_flight.begin() + static_cast<std::ptrdiff_t>(n));
         completed_.push_back(m.slot);
         return m;
     }
-    /// The same for a receive, into which it first copies the data.
+    /// Copies the data into the n-th message in flight, a receive, and completes it.
     template <class T>
     void deliver(std::size_t n, const std::vector<T>& data) {
         EXPECT_EQ(in_flight[n].bytes, data.size() * sizeof(T));
@@ -61,7 +61,7 @@ private:
     std::vector<int> completed_, done_;
 };
 
-/// Runs all stages, in lane slots of 4 KiB each.
+/// Runs all stages, with lane slots of 4 KiB each. The test decides when a stage completes.
 class fake_stages final : public node_stage_runner {
 public:
     static constexpr std::size_t slot_bytes = 4096;
@@ -116,7 +116,7 @@ struct no_bootstrap final : bootstrap {
     }
 };
 
-/// Rank 0 of some ranks, alone.
+/// Rank 0 of a job whose other ranks do not exist.
 class fake_rank {
 public:
     /// @param segment bytes of the longest segment of a message   @param lane_slots 0: runs no stages

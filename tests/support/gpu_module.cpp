@@ -1,6 +1,6 @@
-// A module in the place of terrace-nccl.so for programs under mpirun (TERRACE_GPU_MODULE): memory of the host for GPUs,
-// MPI for NCCL. It is no GPU, and no time of it says anything of one. What a stream gets is done at once, by the thread
-// that puts it in, or kept for a graph; whether order and rules are kept, gpu_stand_in checks. NCCL's part is in
+// A module that replaces terrace-nccl.so in programs under mpirun (TERRACE_GPU_MODULE): it uses host memory instead of
+// GPUs, and MPI instead of NCCL. Its times show nothing about a GPU. The thread that enqueues work in a stream does the
+// work at once, or keeps it for a graph. Order and rules are not checked: gpu_stand_in does that. NCCL's part is in
 // gpu_module_nccl.cpp.
 
 #include "support/gpu_module.hpp"
@@ -34,7 +34,7 @@ struct event_state {
     clock_type::time_point reached{};
 };
 
-std::map<const std::byte*, std::size_t> memory;  // of the device
+std::map<const std::byte*, std::size_t> memory;  // bytes of device memory, by address
 std::vector<stream_state*> streams;
 
 stream_state& at(gpu_stream s) { return *reinterpret_cast<stream_state*>(s); }
@@ -85,7 +85,7 @@ int wait(gpu_stream s, gpu_event e) {
     return 0;
 }
 
-// Somebody else writes it.
+// Waits in the calling thread until another thread has written the value.
 int wait_value(gpu_stream, std::uint32_t* where, std::uint32_t least) {
     while (static_cast<std::int32_t>(std::atomic_ref(*where).load(std::memory_order_acquire) - least) < 0)
         sched_yield();
@@ -119,7 +119,7 @@ int combine(void* dst, const void* const* sources, int k, std::int64_t count, el
 
 }  // namespace
 
-/// Memory of the "device" for tests that allocate none by CUDA; never released.
+/// Allocates memory of the "device" for tests that do not call CUDA. The memory is never released.
 extern "C" __attribute__((visibility("default"))) void* terrace_test_device_memory(std::size_t bytes) {
     void* made = nullptr;
     allocate_on_device(&made, bytes);

@@ -6,12 +6,12 @@
 
 #include "transport/nccl/module.hpp"
 
-// What gpu_module.cpp consists of: streams of the "device", and NCCL's functions by MPI.
+// Parts of gpu_module.cpp: streams of the "device", and NCCL's functions by MPI.
 namespace terrace::detail::test::gpu_module {
 
 using work = std::function<void()>;
 
-/// Does it at once, or keeps it for the graph that is captured.
+/// Does the work at once, or keeps it for the graph that the stream captures.
 int put(gpu_stream s, work w);
 
 int split(nccl_comm comm, int color, int key, nccl_comm* part);
@@ -24,7 +24,7 @@ int send(const void* from, std::size_t bytes, int peer, nccl_comm c, gpu_stream 
 int recv(void* to, std::size_t bytes, int peer, nccl_comm c, gpu_stream s);
 int all_gather(const void* from, void* to, std::size_t bytes, nccl_comm c, gpu_stream s);
 int broadcast(const void* from, void* to, std::size_t bytes, int root, nccl_comm c, gpu_stream s);
-/// With TERRACE_TEST_WRONG set it makes a mistake.
+/// Makes an error in the result if TERRACE_TEST_WRONG is set.
 int all_reduce(const void* from, void* to, std::size_t count, element_type type, reduce_op op, nccl_comm c,
                gpu_stream s);
 int reduce_scatter(const void* from, void* to, std::size_t count, element_type type, reduce_op op, nccl_comm c,

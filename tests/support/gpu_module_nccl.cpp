@@ -28,7 +28,7 @@ struct {
     int depth = 0;
     gpu_stream stream = nullptr;
     std::vector<work> messages;
-} group;  // that is open
+} group;  // open group
 std::vector<MPI_Request> requests;
 
 MPI_Comm at(nccl_comm c) { return reinterpret_cast<comm_state*>(c)->comm; }
@@ -44,7 +44,7 @@ int split(nccl_comm comm, int color, int key, nccl_comm* part) {
 
 namespace {
 
-// An id is told from others by the process that made it, and how many that had made before.
+// An id consists of the process that made it, and of the number of ids that this process had made before.
 struct id_content {
     char mark[8];
     int process, number;
@@ -61,7 +61,8 @@ int make_id(nccl_id* id) {
     return 0;
 }
 
-// As NCCL, which refuses two ranks of one host on one device, the only one here. It reads the name once.
+// Returns whether no other rank has this rank's NCCL_HOSTID, which is read once. NCCL refuses two ranks of one host on
+// one device.
 bool has_own_host(MPI_Comm comm) {
     static const std::size_t own = [] {
         const char* named = std::getenv("NCCL_HOSTID");
@@ -74,8 +75,7 @@ bool has_own_host(MPI_Comm comm) {
     return std::count(all.begin(), all.end(), own) == 1;
 }
 
-// All processes that mpirun has started make one at once, those with one id together. Processes that do not use MPI
-// themselves get it here, for one thread at a time.
+// All processes of mpirun call this together; equal ids get one communicator. Initializes MPI (SERIALIZED) if needed.
 int make_comm(nccl_comm* comm, int, const nccl_id* id, int rank, bool blocking) {
     constexpr int invalid_argument = 4, invalid_usage = 5, most = 1 << 24;
     id_content content{};
@@ -102,7 +102,7 @@ int group_start() {
     return 0;
 }
 
-// Messages of a group are started together, and it is through when they are.
+// Starts the group's messages together, and waits for all of them.
 int group_end() {
     if (--group.depth > 0 || group.messages.empty()) return 0;
     return put(group.stream, [messages = std::exchange(group.messages, {})] {
@@ -153,7 +153,7 @@ int broadcast(const void* from, void* to, std::size_t bytes, int root, nccl_comm
 
 namespace {
 
-// The whole reduction of everybody's `count` elements, of which `to` gets those from `first` on.
+// Reduces all ranks' `count` elements, and copies `wanted` results from `first` on to `to`.
 void reduce_all(const void* from, void* to, std::size_t count, element_type type, reduce_op op, nccl_comm c,
                 std::size_t first, std::size_t wanted) {
     int ranks = 0;

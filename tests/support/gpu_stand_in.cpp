@@ -61,7 +61,7 @@ void gpu_stand_in::fail(const std::string& function, int n, int code) {
 
 void gpu_stand_in::begin_capture(gpu_stream origin) {
     const auto held = lock_machine();
-    auto* g = new graph;  // end_capture takes it
+    auto* g = new graph;  // end_capture takes the ownership
     g->origin = state_->stream_of(origin);
     g->origin->capturing = g;
     state_->captures.insert(g);
@@ -84,7 +84,7 @@ gpu_stand_in::graph::~graph() {
         if (e.op.network) --e.op.network->comm->graphs;
 }
 
-// Events get generations of their own, so that replays do not meet.
+// Each launch gets new events, so that launches do not disturb each other.
 void gpu_stand_in::launch(const std::shared_ptr<graph>& g, gpu_stream stream) {
     const auto held = lock_machine();
     std::map<stream_state*, stream_state*> runs_in{{g->origin, state_->stream_of(stream)}};

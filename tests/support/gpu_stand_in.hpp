@@ -10,29 +10,29 @@
 
 namespace terrace::detail::test {
 
-/// Host memory and one thread in the place of GPUs, CUDA and NCCL. It is no GPU, and what passes on it has run on none:
-/// it runs what streams get, in any order that streams and events allow, and keeps count of every rule that is broken:
+/// Stand-in for GPUs, CUDA and NCCL: host memory and one thread. A test that passes with it shows nothing about a GPU.
+/// It runs the work of streams in any order that streams and events allow, and records every broken rule:
 ///
-/// * a device launches NCCL operations in the order in which they were issued. By the setting it runs one at a time, so
-///   that orders that differ between ranks end in a deadlock, which the watcher's timeout finds, or those of different
-///   communicators at once: both are what a real one may do;
-/// * aborting a communicator waits for what is in front of its operations in their streams, in a group at its end; and
-///   aborting or finalizing one waits for the graphs that use it;
-/// * a communicator that is split off is written to its place once it is made, though its maker gave up long before;
-/// * collectives of one communicator agree in kind, count, type, operation and root; messages in length;
-/// * a communicator is used when it is settled, by one stream after the other, and never after its abort or end;
-/// * memory belongs to the device that uses it, all of it; a graph that is captured depends on nothing outside, and all
-///   streams that it forks join again.
+/// * A device launches NCCL operations in the order in which they were issued. It runs one at a time, or operations of
+///   different communicators at once (`concurrent`), as real devices may. One at a time, orders that differ between
+///   ranks end in a deadlock, which the watchdog's timeout detects.
+/// * Aborting a communicator waits for the work in front of its operations in their streams (in a group, at its end).
+///   Aborting or finalizing a communicator waits for the graphs that use it.
+/// * A split writes the new communicator's handle when it is created, even if the caller gave up long before.
+/// * Collectives of a communicator agree in kind, count, type, operation and root; messages in length.
+/// * A communicator is used when it is settled, by one stream after another, and never after its abort or end.
+/// * All memory that a device uses belongs to it. A captured graph does not depend on work outside, and all streams
+///   that it forks join again.
 ///
-/// One at a time: the functions of its table are for whichever is alive.
+/// Only one may exist at a time, since the functions of its table have no object.
 class gpu_stand_in {
 public:
     struct setting {
         int devices = 16;
-        bool any_memory = false;    ///< any host memory counts as the caller's device's
+        bool any_memory = false;    ///< any host memory counts as memory of the caller's device
         bool remote_errors = true;  ///< an abort shows as an error on the other ranks' communicators
         bool concurrent = false;    ///< operations of different communicators run at once
-        std::uint64_t seed = 1;     ///< of the order in which streams run
+        std::uint64_t seed = 1;     ///< decides the order in which streams run
     };
 
     explicit gpu_stand_in(const setting& s);
@@ -40,23 +40,23 @@ public:
 
     const gpu_runtime& runtime() const noexcept;
 
-    /// What rules were broken so far, in words.
+    /// Returns the rules that were broken so far, as texts.
     std::vector<std::string> violations() const;
-    /// How often a function of the table has been called, by the name of the real one.
+    /// Returns the number of calls of each function of the table, by the name of the real function.
     std::map<std::string, int> calls() const;
-    /// What has been made and not been given back: "2 streams, 1 events"; empty if nothing.
+    /// Returns the resources that have not been released, as "2 streams, 1 events ..."; empty if there are none.
     std::string left() const;
 
-    /// The n-th call of the function from now on, counted from 1 over all ranks, returns `code` and does nothing.
+    /// Lets the n-th call of the function from now on, counted from 1 over all ranks, do nothing and return `code`.
     void fail(const std::string& function, int n, int code);
 
-    /// What streams get from now on becomes part of a graph, rather than run.
+    /// Begins a capture: work of the stream, and of streams that it forks, becomes part of a graph.
     void begin_capture(gpu_stream origin);
     struct graph;
     std::shared_ptr<graph> end_capture(gpu_stream origin);
     void launch(const std::shared_ptr<graph>& g, gpu_stream stream);
 
-    /// Streams and memory for the test itself; of the device, released with this.
+    /// Returns a stream of the device for the test, which is released with this object.
     gpu_stream make_stream(int device);
     void wait_for(gpu_stream stream);
 

@@ -41,7 +41,7 @@ int allocate(void** memory, std::size_t bytes) {
     return 0;
 }
 
-// Waits for the device, as the real one does.
+// Waits for the device, as cudaFree does.
 int release(void* memory) {
     {
         const auto held = lock_machine();
@@ -210,7 +210,7 @@ void add_cuda_calls(gpu_runtime& table) {
     table.capture_mode = capture_mode;
     table.make_timer = make_event;
     table.seconds_between = seconds_between;
-    // Tests capture by members of gpu_stand_in, which look closer.
+    // Tests capture by members of gpu_stand_in, which check more.
     table.begin_capture = [](gpu_stream) { return not_supported; };
     table.end_capture = [](gpu_stream, gpu_graph*) { return not_supported; };
     table.launch = [](gpu_graph, gpu_stream) { return not_supported; };

@@ -13,7 +13,7 @@ namespace terrace::detail::test {
 
 namespace {
 
-// The messages of a thread between group_start and group_end, one operation for each communicator.
+// Messages of a thread between group_start and group_end: one operation for each communicator.
 struct grouped {
     comm_state* comm;
     stream_state* stream;
@@ -186,10 +186,10 @@ void gpu_stand_in::state::mark_aborted(comm_state* c) {
     group_aborts.push_back(c);
 }
 
-// Kernels look for the mark every few microseconds, in which the host marks all communicators of a group.
+// Ends all marked communicators together: real kernels poll every few microseconds, after the host has marked a group.
 void gpu_stand_in::state::end_aborted() {
     if (group_depth > 0) return;
-    ++blocked;  // all the time: threads that nobody waits for abort, too, and the machine must stay for them
+    ++blocked;  // keeps the machine: also detached threads call this
     const at_end through([this] { --blocked; });
     const std::vector<comm_state*> all = std::exchange(group_aborts, {});
     {
@@ -204,7 +204,7 @@ void gpu_stand_in::state::end_aborted() {
     }
 }
 
-// What the communicator offered is withdrawn; what others wait for will not come.
+// Removes the communicator's posted operations. Other ranks that wait for them wait for ever, or get an error.
 void gpu_stand_in::state::withdraw(comm_state* c) {
     c->ends = true;
     if (!c->all) return;

@@ -87,7 +87,7 @@ int abort_comm(nccl_comm comm) {
         comm_state* c = comm_of(comm);
         m.rule(!c->aborted && !c->dropped, "ncclCommAbort of a communicator that is gone");
         m.rule(c->grouped == 0, "ncclCommAbort with operations in a group that is open");
-        if (c->splitting) {  // joins what makes the part, whatever became of it
+        if (c->splitting) {  // ends the split, and writes its handle
             const auto own = c->all->splits.extract(c->rank);
             *own.mapped().place = own.mapped().child;
             c->splitting = false;
@@ -175,7 +175,7 @@ int combine(void* dst, const void* const* sources, int k, std::int64_t count, el
     check();
     m.put(s, {stream_op::kind::work,
               [=] {
-                  check();  // a graph runs long after it was captured
+                  check();  // memory may have changed since a capture
                   find_reduce(type, op)(dst, from.data(), static_cast<int>(from.size()), count, divisor);
               },
               nullptr, 0, nullptr});

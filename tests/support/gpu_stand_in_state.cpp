@@ -100,7 +100,7 @@ void gpu_stand_in::state::run(const std::stop_token& stop) {
             }
         }
         if (moved) {
-            lock.unlock();  // others may want to look
+            lock.unlock();  // lets other threads in
             lock.lock();
         } else {
             changed.wait_for(lock, stop, std::chrono::milliseconds(1), [] { return false; });

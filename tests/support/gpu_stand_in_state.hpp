@@ -20,7 +20,7 @@
 #include "support/dice.hpp"
 #include "support/gpu_stand_in.hpp"
 
-// What the stand-in is made of: streams, events, memory, communicators. Everything here is guarded by state::guard.
+// Parts of the stand-in: streams, events, memory, communicators. All of it is guarded by state::guard.
 
 namespace terrace::detail::test {
 
@@ -41,16 +41,16 @@ struct network_op {
     comm_state* comm = nullptr;
     const void* from = nullptr;
     void* to = nullptr;
-    std::size_t count = 0;  // elements; of all_gather and broadcast bytes
+    std::size_t count = 0;  // elements; bytes in all_gather and broadcast
     element_type type = element_type::uint8;
     reduce_op op = reduce_op::sum;
     int root = 0;
     std::vector<message> sends, recvs;
 
-    std::uint64_t ticket = 0;  // of the device, in the order of issue
-    std::uint64_t number = 0;  // of the communicator, likewise
+    std::uint64_t ticket = 0;  // number in the device's order of issue
+    std::uint64_t number = 0;  // number in the communicator's order of issue
     bool started = false, done = false;
-    std::size_t left = 0;  // messages
+    std::size_t left = 0;  // messages that are not complete
 
     std::string signature() const;
 };
@@ -58,7 +58,7 @@ struct network_op {
 struct event_state {
     std::uint64_t recorded = 0, done = 0;
     gpu_stand_in::graph* captured = nullptr;
-    std::map<void*, std::size_t> clock;  // of the captured streams it comes after
+    std::map<void*, std::size_t> clock;  // by captured stream: work before the event
     std::chrono::steady_clock::time_point reached{};
     bool dropped = false;
 };
@@ -91,7 +91,7 @@ struct clique {
     std::map<std::pair<int, int>, std::deque<posted>> sends, recvs;  // by sender and receiver
     struct split {
         comm_state* child;
-        comm_state** place;  // where its handle belongs
+        comm_state** place;  // where the new handle is written
         int color, key;
     };
     std::map<int, split> splits;  // by rank
@@ -102,10 +102,10 @@ struct comm_state {
     int rank = 0, device = 0;
     bool ready = false, aborted = false, ends = false, dropped = false, finalizing = false;
     int error = 0;
-    int busy = 0;  // times that it says it is in progress
+    int busy = 0;  // status calls that still return "in progress"
     bool splitting = false;
-    int grouped = 0;  // operations of groups that are open
-    int graphs = 0;   // that use it
+    int grouped = 0;  // messages in open groups
+    int graphs = 0;   // operations in graphs
     std::uint64_t issued = 0, completed = 0, collectives = 0;
 };
 
@@ -126,8 +126,8 @@ struct gpu_stand_in::graph {
 
     stream_state* origin = nullptr;
     std::vector<entry> entries;
-    std::map<void*, std::map<void*, std::size_t>> clocks;  // by stream: what it comes after
-    std::map<void*, std::size_t> lengths;                  // by stream
+    std::map<void*, std::map<void*, std::size_t>> clocks;  // by stream: work before its end, by stream
+    std::map<void*, std::size_t> lengths;                  // captured operations by stream
 };
 
 struct gpu_stand_in::state {
@@ -144,7 +144,7 @@ struct gpu_stand_in::state {
     std::vector<std::shared_ptr<event_state>> events;
     std::vector<std::unique_ptr<comm_state>> comms;
     std::map<std::uint64_t, std::shared_ptr<clique>> by_id;
-    std::map<const std::byte*, std::pair<std::size_t, int>> memory;  // begin: bytes and device
+    std::map<const std::byte*, std::pair<std::size_t, int>> memory;  // bytes and device, by begin
     std::uint64_t ids = 0;
     std::vector<std::string> broken;
     std::map<std::string, int> called;
@@ -154,56 +154,56 @@ struct gpu_stand_in::state {
     };
     std::vector<injection> injections;
     std::set<gpu_stream> own;
-    std::set<const graph*> captures;  // under way
+    std::set<const graph*> captures;  // in progress
     std::atomic<int> blocked{0};      // calls that wait
-    std::atomic<bool> over{false};    // they give up
-    std::jthread worker;              // last
+    std::atomic<bool> over{false};    // waiting calls must return
+    std::jthread worker;              // last member, since it uses the others
 
     // -- gpu_stand_in_state.cpp
 
-    /// Notes `text` as a rule that is broken unless it holds.
+    /// Records `text` as a broken rule unless `holds`.
     void rule(bool holds, const std::string& text);
-    /// Counts a call. Returns the code that a test wants it to fail with, or 0.
+    /// Counts a call. Returns the code with which a test wants the call to fail, or 0.
     int entering(const char* function);
-    /// The device whose memory this is; -1 if of none.
+    /// Returns the device whose memory contains the address; -1 if there is none.
     int device_of(const void* at) const;
-    /// It must all be memory of the device.
+    /// Records a broken rule unless all bytes are memory of the device.
     void check_memory(int device, const void* at, std::size_t bytes, const char* what);
-    /// Waits without the lock until `holds` does, with it; for some seconds, after which a rule is broken.
+    /// Waits until `holds()`, which is called with the lock held. After 10 s records `what` as a broken rule.
     void block_until(const std::function<bool()>& holds, const std::string& what);
-    /// By the process of the device, that is.
+    /// Records a broken rule if a stream of the current device captures and this thread's capture mode is not relaxed.
     void expect_no_capture(const char* what);
 
     stream_state* stream_of(gpu_stream s) const { return reinterpret_cast<stream_state*>(s); }
     std::shared_ptr<event_state> event_of(gpu_event e);
-    /// Appends to the stream, or to the graph that is captured from it.
+    /// Appends the operation to the stream, or to the graph that the stream captures.
     void put(stream_state* s, stream_op op);
-    /// Appends to the stream: NCCL operations get their numbers now.
+    /// Appends the operation to the stream. An NCCL operation gets its numbers here.
     void enter(stream_state* s, stream_op op);
-    /// What the worker does: it runs streams in a random order until it is stopped.
+    /// Runs streams in a random order until it is stopped. Called by the worker.
     void run(const std::stop_token& stop);
-    /// Runs the stream's first operation; true if it is complete.
+    /// Runs the stream's first operation. Returns true if it is complete.
     bool step(stream_state& s);
 
     // -- gpu_stand_in_nccl.cpp
 
-    /// True if the communicator is alive; it must be settled, too.
+    /// Returns true if the communicator is alive. Records a broken rule if it is not, or is not settled.
     bool usable(comm_state* c, const char* what);
-    /// It is in progress for some calls of status.
+    /// Keeps the communicator in progress for up to two calls of status.
     void settle_later(comm_state* c) { c->busy = static_cast<int>(order.below(3)); }
-    /// True if the operation is complete.
+    /// Returns true if the operation is complete.
     bool run_network(stream_state& s, const std::shared_ptr<network_op>& op);
-    /// Offers the operation to the other ranks, and performs what all have offered.
+    /// Posts a rank's operation, and performs operations that all ranks have posted.
     void post(const std::shared_ptr<network_op>& op);
-    /// Copies the messages of which sender and receiver are there.
+    /// Copies messages whose send and receive are both posted.
     void match(clique& all, std::pair<int, int> way);
-    /// These return codes of NCCL.
+    /// This function and the next ones return NCCL's codes.
     int issue(gpu_stream stream, const std::shared_ptr<network_op>& op, const char* what);
     int add_message(comm_state* c, gpu_stream stream, const message& m, bool sends);
     void begin_group();
     int end_group(int failure);
-    // An abort marks; the end of the group, or of the call outside of any, ends what is marked, and waits, without the
-    // lock.
+    // An abort marks a communicator. At the end of the group, or of the call outside a group, end_aborted ends the
+    // marked communicators and waits, without the lock.
     void mark_aborted(comm_state* c);
     void end_aborted();
     void withdraw(comm_state* c);
@@ -214,17 +214,17 @@ struct gpu_stand_in::state {
 inline thread_local int current_device = 0;
 inline thread_local int capture_mode_here = 0;
 
-/// The stand-in that is alive.
+/// The existing stand-in; null without one.
 inline gpu_stand_in::state* machine = nullptr;
 inline std::unique_lock<std::mutex> lock_machine() { return std::unique_lock(machine->guard); }
 
-/// What a call of the table does first: it locks, and returns if a test wants it to fail.
+/// Begins a function of the table: locks, and returns the code if a test wants the call to fail.
 #define TERRACE_ENTER(function)       \
     auto& m = *machine;               \
     const auto held = lock_machine(); \
     if (const int injected = m.entering(function); injected != 0) return injected
 
-/// Sets the calls of CUDA, or those of NCCL and the kernels.
+/// These set the table's functions of CUDA, or of NCCL and the kernels.
 void add_cuda_calls(gpu_runtime& table);
 void add_nccl_calls(gpu_runtime& table);
 

@@ -19,7 +19,7 @@ namespace {
 constexpr std::array gradient_types{element_type::float32, element_type::float64, element_type::float16,
                                     element_type::bfloat16};
 
-// What one rank does in a training run. All that ranks do follows from the seed, so that each rank is the oracle.
+// A training run on one rank. The seed decides the actions of all ranks, so each rank can compute the expected results.
 class random_training {
 public:
     random_training(const communicator& comm, std::uint64_t seed)
@@ -33,14 +33,14 @@ public:
         for (std::size_t n = 1 + shared_.below(12); n > 0; --n) {
             const std::int64_t count = shared_.pick(std::vector<std::int64_t>{0, 1, 7, 64, 257, 1000, 3000});
             element_type type = shared_.coin() ? element_type::float32 : shared_.pick(gradient_types);
-            if (options_.weighted && size_of(type) < 4) type = element_type::float64;  // sums are to be exact
+            if (options_.weighted && size_of(type) < 4) type = element_type::float64;  // keeps sums exact
             parameters_.push_back({"p" + std::to_string(n), count, type, nullptr});
         }
         memory_.resize(parameters_.size());
         is_dropped_.resize(parameters_.size());
         dice own(seed + 77 * at(rank_));
         for (std::size_t p = 0; p < parameters_.size(); ++p) {
-            if (own.coin()) continue;  // lives in its bucket
+            if (own.coin()) continue;  // its memory is in its bucket
             memory_[p].resize(8 * static_cast<std::size_t>(parameters_[p].count) + 1);
             parameters_[p].gradient = memory_[p].data();
         }
@@ -55,7 +55,7 @@ public:
         }
         gradient_reducer reducer(comms, parameters_, options_);
         for (int p = 0; p < size(); ++p) each_element(reducer, p, [](double, std::int64_t) { return stale; });
-        // Ranks run out of data one after the other; rank `most` has some to the end.
+        // Ranks run out of data one after another; rank `most` has data to the end.
         const std::size_t most = shared_.below(at(ranks_));
         for (int r = 0; r < ranks_; ++r) {
             const bool stops = options_.weighted && at(r) != most;
@@ -77,20 +77,20 @@ public:
     }
 
 private:
-    static constexpr double stale = 0.5;  // in gradients that nobody has used since: no sum is that
+    static constexpr double stale = 0.5;  // value of unused gradients, which no sum has
 
     int size() const { return static_cast<int>(parameters_.size()); }
     bool is_active(int rank) const { return turn_ < stop_[at(rank)]; }
 
-    // What all ranks know of the next turn: how many local iterations it has, what is dropped.
+    // Plans the next turn, equally on all ranks: its number of local iterations, and the dropped parameters.
     void plan_turn() {
         last_ = first_ + static_cast<int>(shared_.below(4) == 0 ? shared_.below(3) : 0);
         const bool drops = !options_.weighted && options_.unused != unused_parameters::fixed && shared_.below(5) == 0;
         for (char& each : is_dropped_) each = static_cast<char>(drops && shared_.coin());
-        root_ = static_cast<int>(shared_.below(at(ranks_ + 1))) - 1;  // -1: all ranks say what is dropped
+        root_ = static_cast<int>(shared_.below(at(ranks_ + 1))) - 1;  // -1: all ranks name the dropped parameters
     }
 
-    // Iterations that are local, if any, and one that reduces what they have added up.
+    // Runs local iterations, if any, and one that reduces their sums.
     void synchronise(gradient_reducer& reducer) {
         std::vector<int> dropped;
         for (int p = 0; p < size(); ++p)
@@ -109,7 +109,7 @@ private:
     void backward(gradient_reducer& reducer, int iteration) {
         std::vector<int> order(parameters_.size());
         std::iota(order.begin(), order.end(), 0);
-        // Rank 0 keeps to an order for some iterations.
+        // Rank 0 keeps an order for five iterations.
         dice own(seed_ * 31 + 1000 * at(rank_ == 0 ? iteration / 5 : iteration) + at(rank_));
         for (std::size_t p = order.size(); p > 1; --p) std::swap(order[p - 1], order[own.below(p)]);
         std::erase_if(order, [&](int p) {
@@ -126,7 +126,7 @@ private:
         reducer.finish();
     }
 
-    // Compares with the oracle, and leaves what a gradient must not be changed from where nobody uses it.
+    // Compares with the expected values. Then sets all gradients to `stale`, which unused gradients must keep.
     void check_all(gradient_reducer& reducer) {
         for (int p = 0; p < size(); ++p)
             each_element(reducer, p, [&](double x, std::int64_t i) {
@@ -150,7 +150,7 @@ private:
         return options_.op == reduce_op::avg ? sum / weights : sum;
     }
 
-    // What this rank has in a gradient that did not travel.
+    // Returns this rank's local sum in a gradient that was not reduced.
     double local_sum(int p, std::int64_t i) const {
         double sum = 0;
         bool any = false;
@@ -163,7 +163,7 @@ private:
     }
 
     bool is_used(int p) const {
-        if (options_.unused == unused_parameters::fixed) {  // by those that took part in the first turn
+        if (options_.unused == unused_parameters::fixed) {  // by ranks active in the first turn
             for (int r = 0; r < ranks_; ++r)
                 if (stop_[at(r)] > 0 && uses(0, r, p)) return true;
             return false;
@@ -181,7 +181,7 @@ private:
         return hash_of(key, sizeof key) % 3 != 0;
     }
 
-    // Of active ranks: 1/2, 1/4, ... and the last one twice, so that the sum is 1, and no rounding is in what follows.
+    // Returns the weight of an active rank: 1/2, 1/4, ..., the last value twice. The sum is 1, so nothing is rounded.
     double weight(int rank) const {
         if (!options_.weighted) return 1;
         double w = 1;
@@ -204,21 +204,21 @@ private:
         });
     }
 
-    // Multiples of the number of ranks, so small that every sum is exact in every type.
+    // Returns a multiple of the number of ranks, so small that every sum is exact in every type.
     double value(int iteration, int rank, int p, std::int64_t i) const {
         const bool narrow = parameters_[at(p)].type == element_type::bfloat16;
-        if (narrow && iteration % 3 != 0) return 0;  // no more than three iterations add up
+        if (narrow && iteration % 3 != 0) return 0;  // a turn has at most three iterations
         const std::uint64_t key[] = {seed_, at(iteration), at(rank), at(p), static_cast<std::uint64_t>(i)};
         return (static_cast<double>(hash_of(key, sizeof key) % 3) - 1) * ranks_;
     }
 
     int ranks_, rank_;
     std::uint64_t seed_;
-    dice shared_;  // in the same state on all ranks
+    dice shared_;  // equal on all ranks
     std::vector<gradient_parameter> parameters_;
     gradient_options options_;
-    std::vector<std::vector<std::byte>> memory_;  // of gradients that do not live in their bucket
-    std::vector<int> stop_;                       // by rank: the turn from which on it has no data
+    std::vector<std::vector<std::byte>> memory_;  // of gradients with memory outside their bucket
+    std::vector<int> stop_;                       // by rank: its first turn without data
     std::vector<char> is_dropped_;                // by parameter, in this turn
     int root_ = -1;
     int turn_ = 0;

@@ -8,14 +8,14 @@
 
 namespace terrace::detail::test {
 
-/// What a random training run may do beside reducing every gradient in every iteration.
+/// A random training run.
 struct gradient_run {
-    std::uint64_t seed = 0;  ///< decides the model, the options, and what happens; the same on all ranks
-    int iterations = 0;      ///< that are reduced
+    std::uint64_t seed = 0;  ///< decides the model, the options and the run; equal on all ranks
+    int iterations = 0;      ///< reduced iterations
 };
 
-/// Trains a random model: each rank says in an order of its own that gradients are ready. Compares each result with
-/// what a serial oracle says. @returns elements that are wrong, and a digest of all results, which ranks share
+/// Trains a random model: gradients become ready in a different order on each rank. Compares each result with a serial
+/// oracle. @returns the number of wrong elements, and a digest of all results, which must be equal on all ranks
 outcome train(communicator& comm, const gradient_run& run);
 
 }  // namespace terrace::detail::test

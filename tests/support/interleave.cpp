@@ -15,12 +15,12 @@ namespace terrace::detail::test {
 
 namespace {
 
-// Every element twice: as an integer, whose sum is exact, and as a float, whose sum depends on the order of additions.
+// An element as an integer, whose sum is exact, and as a float, whose sum depends on the order of additions.
 struct test_element {
     std::uint64_t exact = 0;
     float rounded = 0;
 
-    // In place of a division: a factor that can be told from one, from its square, and from one on a part of the terms.
+    // Factor in place of avg's division. Tests detect if it is missing, applied twice, or only applied to some terms.
     static constexpr std::uint64_t scale = 0x9e3779b97f4a7c15u;
     test_element scaled() const { return {exact * scale, rounded * 0x1.8p0f}; }
 
@@ -39,13 +39,13 @@ elements random_elements(dice& d, std::int64_t count) {
     return result;
 }
 
-// What an instruction does next.
+// Next event of an instruction.
 enum class stage_of_life : std::uint8_t { start, read, write, complete, over };
 
 bool is_receive(action a) { return a == action::recv || a == action::recv_reduce; }
 
-// What a rank passes in and gets, in places: elements of the vector, or of the caller's buffer of all blocks. A buffer
-// holds `elements` places from `first` on, of which `parts` are the call's.
+// A buffer of a rank, in places: indices of the vector, or of the caller's buffer of all blocks. The buffer has
+// `elements` places from `first` on, and the call uses those in `parts`.
 struct holding {
     std::int64_t first = 0, elements = 0;
     std::vector<range> parts;
@@ -56,7 +56,7 @@ struct holding {
 };
 struct terms {
     holding given, due;
-    std::vector<range> exchanged = {};  // of an exchange, the blocks of both buffers
+    std::vector<range> exchanged = {};  // blocks of both buffers in an alltoall
 };
 
 terms terms_of(const schedule& s, const expectation& of) {
@@ -115,7 +115,7 @@ private:
         std::int64_t waits = 0;
         bool offered = false;
         std::uint64_t priority = 0;
-        elements value;  // what it has read
+        elements value;  // elements that it has read
     };
 
     struct line {
@@ -145,7 +145,7 @@ private:
             }
     }
 
-    // The count of elements that an executor would take is the destination's.
+    // Returns whether an instruction stays in its buffers. An executor uses the destination's count of elements.
     bool inside(const task& t) const {
         const schedule& s = home(t);
         const std::array limits{terms_[t.rank].given.elements, terms_[t.rank].due.elements, s.scratch, s.wire};
@@ -172,19 +172,19 @@ private:
     void set_up() {
         in_place_ = dice_.coin() && schedules_.front().what != collective::alltoall;
         eager_ = dice_.coin();
-        // The more candidates compete by priority, the longer an unlucky instruction is held back.
+        // With more candidates that compete by priority, an instruction may be delayed longer.
         candidates_ = std::array{1, 2, 8}[dice_.below(3)];
         mismatched_ = false;
         memory_.clear();
         for (std::size_t r = 0; r < schedules_.size(); ++r) {
             const holding &given = terms_[r].given, &due = terms_[r].due;
             const auto end = [](const holding& h) { return h.first + h.elements; };
-            // In place one memory holds all places; else each buffer begins at its first.
+            // In place, one memory holds all places; else each buffer begins at its first place.
             std::array<elements, buffers>& mine = memory_.emplace_back();
             mine[0] = random_elements(dice_, in_place_ ? std::max(end(given), end(due)) : given.elements);
             if (!in_place_) mine[1] = random_elements(dice_, due.elements);
             mine[2] = random_elements(dice_, schedules_[r].scratch);
-            mine[3] = random_elements(dice_, schedules_[r].wire);  // as long as the elements it stands for
+            mine[3] = random_elements(dice_, schedules_[r].wire);  // in elements before rounding
         }
         before_ = memory_;
         for (line& l : lines_) l = {.ids = std::move(l.ids), .issued = 0, .in_flight = 0, .slots = 1 + dice_.below(4)};
@@ -238,7 +238,7 @@ private:
         return false;
     }
 
-    // The next event of an instruction, and whatever it makes possible.
+    // Runs the next event of an instruction, and offers the events that it makes possible.
     void step(std::size_t id) {
         task& t = tasks_[id];
         switch (t.next) {
@@ -275,7 +275,7 @@ private:
 
     test_element* memory(const task& t, const operand& o) { return at(memory_, t.rank, o.where, o.part.begin); }
 
-    // Where element i of a rank's buffer is; one past the end may be asked for.
+    // Returns the address of element i of a rank's buffer; i may be one past the end.
     test_element* at(std::vector<std::array<elements, buffers>>& all, std::size_t rank, buffer where,
                      std::int64_t i) const {
         const bool shared = in_place_ && (where == buffer::send || where == buffer::recv);
@@ -324,7 +324,7 @@ private:
 
     bool right() {
         if (mismatched_) return false;
-        std::map<std::int64_t, test_element> results;  // by place: what the first rank that gets it has
+        std::map<std::int64_t, test_element> results;  // by place: result of the first rank that gets it
         for (std::size_t r = 0; r < memory_.size(); ++r) {
             const auto& [given, due, exchanged] = terms_[r];
             if (!exchanged.empty() && !exchanged_right(r)) return false;
@@ -346,7 +346,7 @@ private:
         return true;
     }
 
-    // Block s of the result is what rank s passed in for this rank.
+    // Returns whether block s of a rank's result is the block that rank s gave for this rank.
     bool exchanged_right(std::size_t r) {
         const std::vector<range>& blocks = terms_[r].exchanged;
         for (std::size_t s = 0; s < blocks.size(); ++s)
@@ -357,7 +357,7 @@ private:
         return true;
     }
 
-    // The sum of what was passed in at a place, scaled once if at all; or what the one rank did that is to be copied.
+    // Returns whether a result is the sum of all inputs at its place, scaled once if `scales_`, or a copy of one input.
     bool right(std::int64_t place, const test_element& actual) {
         const bool adds = row_of(schedules_[0].what).up;
         std::uint64_t sum = 0;
@@ -372,7 +372,7 @@ private:
     }
 
     std::span<const schedule> schedules_;
-    bool scales_;               // the reduction that completes a sum says so, and divides it
+    bool scales_;               // schedules mark reductions that complete a sum, which scale it
     std::vector<terms> terms_;  // by rank
     std::vector<task> tasks_;
     std::vector<line> lines_;  // [2 * rank + receives]

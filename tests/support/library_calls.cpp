@@ -1,9 +1,9 @@
-// Linked into an MPI program: Terrace calls MPI's functions by their names with PMPI_, and the executable's
-// definitions of these come before the library's.
+// Counts calls of MPI in a program that links this file. Terrace calls MPI's functions by their names with PMPI_, and
+// the executable's definitions of these names come before the MPI library's.
 
 #include "support/library_calls.hpp"
 
-#pragma GCC visibility push(default)  // which the header of the standard ABI does not say
+#pragma GCC visibility push(default)  // missing in the header of the standard ABI
 #include <mpi.h>
 #pragma GCC visibility pop
 

@@ -2,7 +2,7 @@
 
 namespace terrace::detail::test {
 
-/// Nonblocking collectives that this process has started, counted between the program and MPI.
+/// Numbers of nonblocking MPI collectives that this process has started.
 struct library_calls {
     int reduce_scatter = 0, allgather = 0, reduce = 0, broadcast = 0;
 };

@@ -1,5 +1,5 @@
-// main() of GoogleTest programs under mpirun. All ranks run all tests; rank 0 prints, the others only what fails. With
-// TERRACE_TEST_THREADS in the environment MPI may be called by several threads.
+// main() of GoogleTest programs under mpirun. All ranks run all tests. Rank 0 prints everything, the others only
+// failures. With TERRACE_TEST_THREADS in the environment several threads may call MPI.
 
 #include <cstdio>
 #include <cstdlib>
@@ -22,9 +22,9 @@ int main(int argc, char** argv) {
     const char* threads = std::getenv("TERRACE_TEST_THREADS");
     int given = 0;
     MPI_Init_thread(&argc, &argv, threads != nullptr ? MPI_THREAD_MULTIPLE : MPI_THREAD_FUNNELED, &given);
-    // MPICH asks this handler, not the communicator's, where one of several messages fails.
+    // If one of several messages fails, MPICH calls this handler, not the communicator's.
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    GTEST_FLAG_SET(color, "no");  // mpirun makes any output look like a terminal
+    GTEST_FLAG_SET(color, "no");  // under mpirun any output looks like a terminal
     testing::InitGoogleTest(&argc, argv);
     int rank = 0;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);

@@ -20,7 +20,7 @@ std::string trouble_with_results(communicator& comm) {
     return {};
 }
 
-// Who is in the part, by rank there: as numbers of the whole.
+// Returns the members of a part by their rank in it, as ranks of the whole communicator.
 std::vector<std::int32_t> members_of(communicator& part, int mine) {
     std::vector<std::int32_t> all(static_cast<std::size_t>(part.size()));
     const std::int32_t own = mine;
@@ -68,7 +68,7 @@ std::string trouble_with_split(communicator& comm, const split_case& how) {
         if (expected[static_cast<std::size_t>(part->rank())] != me) return fmt::format("rank {}", part->rank());
         if (members_of(*part, me) != expected) return "others are in the part, or in another order";
     }
-    // By turns with the whole, and with a part of the part.
+    // Checks the part and the whole by turns, then a part of the part.
     for (int turn = 0; turn < 2; ++turn) {
         if (part)
             if (std::string t = trouble_with_results(*part); !t.empty()) return t;

@@ -7,13 +7,13 @@
 
 namespace terrace::detail::test {
 
-/// How ranks split, by rank.
+/// Colors and keys of a split, by rank.
 struct split_case {
     std::string name;
     std::vector<int> colors, keys;
 };
 
-/// Halves, odd and even, one alone, everybody alone, backwards, some left out.
+/// Returns splits into halves, odd and even ranks, one rank alone, every rank alone, backwards, with some left out.
 std::vector<split_case> split_cases(int ranks);
 
 /// Splits, and checks ranks, order and results of all collectives on the parts, on parts of parts, and on the whole in

@@ -20,8 +20,8 @@ inline constexpr std::int64_t kib = 1 << 10, mib = 1 << 20;
 /// Returns a machine of up to three levels: nodes with shared memory, racks at 1 Gbit/s, a core at 500 Mbit/s.
 hierarchy machine(tree shape);
 
-hierarchy two_nodes();  ///< of 4 ranks
-hierarchy two_racks();  ///< of two nodes of 3 ranks
+hierarchy two_nodes();  ///< two nodes of 4 ranks
+hierarchy two_racks();  ///< two racks of two nodes of 3 ranks
 hierarchy uneven();     ///< two racks of two and three nodes, of 4, 2, 3, 3 and 1 ranks
 
 /// Returns ranks on one network: 1 GB/s, alpha 10 us, o 2 us.
@@ -30,27 +30,27 @@ hierarchy network(int ranks);
 /// Returns levels of 1, 1/2, 1/3 GB/s and so on, alpha 10, 20, 30 us, and processors that cost nothing but `overhead`.
 hierarchy free_network(tree shape, double overhead = 0);
 
-/// Returns so many levels of two, all alike.
+/// Returns `levels` equal levels of size 2.
 hierarchy pairs_of_pairs(int levels);
 
 /// Returns three nodes of 4, 4 and 2 ranks, the last one with a link of another rate [B/s].
 hierarchy unequal_links(double slow);
 
-/// Returns three racks of two nodes of 2 ranks, whose racks' links are no faster than their nodes': lanes in step with
-/// one another queue for them.
+/// Returns three racks of two nodes of 2 ranks. Links of racks are no faster than links of nodes, so lanes in the same
+/// step queue for them.
 hierarchy three_racks();
 
-/// Returns nodes of 8 GPUs over NVLink, and a network with rates of its own for NCCL and MPI.
+/// Returns nodes of 8 GPUs over NVLink, and a network with these rates for NCCL and MPI.
 hierarchy gpu_nodes(int nodes, std::optional<device_rates> nccl, std::optional<device_rates> mpi);
 
-/// Returns the machine with NICs between its nodes, which share the level's rate unless they say theirs.
+/// Returns the machine with NICs between its nodes. NICs without a rate share the level's rate.
 /// @param nics as in a cluster file: "{count: 4}"
 hierarchy with_nics(hierarchy h, const std::string& nics);
 
 /// Returns a rule that runs these stages for every size.
 rule rule_of(std::vector<stage> stages, int lanes = 1, std::int64_t chunk = 0);
 
-/// Returns the rule that runs a candidate for messages around so many bytes.
+/// Returns the rule that runs a candidate for calls of about this number of bytes.
 inline rule tuned(const hierarchy& machine, const candidate& c, std::int64_t bytes,
                   collective what = collective::allreduce) {
     return detail::tuned(machine, c, std::span(&bytes, 1), what).front();
@@ -60,7 +60,7 @@ inline rule tuned(const hierarchy& machine, const candidate& c, std::int64_t byt
 /// every third machine one link at the top is slower than the others.
 hierarchy random_racks(dice& d);
 
-/// Returns machines of one to three levels, even and uneven, some with levels that join nothing.
+/// Returns machines of one to three levels, even and uneven, some with levels of size 1.
 std::vector<hierarchy> machines();
 
 }  // namespace terrace::detail::test

@@ -10,10 +10,10 @@
 
 namespace terrace::detail::test {
 
-/// A plan that runs the stages for every size, for all collectives that they can do.
+/// Returns a plan that runs the stages for every size, for all collectives that they can do.
 plan plan_of(const hierarchy& machine, const std::vector<stage>& stages, int lanes = 1, std::int64_t chunk = 0);
 
-/// A plan that runs every collective: a stage for each level, by messages.
+/// Returns a plan that runs every collective by messages, with a stage for each level.
 plan plan_of_all_collectives(const hierarchy& machine);
 
 /// Runs an allreduce of `count` elements in place; returns how many elements are wrong on this rank.

@@ -75,7 +75,7 @@ std::vector<std::vector<range>> hard_blocks(int ranks, collective what) {
         all.push_back(std::move(blocks));
     };
     for (std::int64_t equal : hard_counts(ranks)) add(0, false, [&](int) { return equal; });
-    add(5, false, [](int) { return 3; });  // one chunk of each block
+    add(5, false, [](int) { return 3; });  // one chunk of longer blocks
     add(2, true, [](int) { return 2; });
     if (what == collective::alltoall) return all;
     add(0, true, [](int rank) { return rank % 3 * 2; });

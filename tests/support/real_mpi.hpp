@@ -4,7 +4,7 @@
 
 namespace terrace::detail::test {
 
-/// Returns MPI's own function of a name that the executable defines, too, whose definition comes first.
+/// Returns MPI's function of this name, if the executable replaces it by its own function.
 template <class Function>
 Function* real_mpi(const char* name) {
     return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));

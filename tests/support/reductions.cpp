@@ -35,7 +35,7 @@ double read_float(element_type type, const std::byte* from, std::int64_t i) {
     });
 }
 
-// Complex numbers: with both parts.
+// Returns a complex number; 0 for other types.
 std::complex<double> read_complex(element_type type, const std::byte* from, std::int64_t i) {
     return with_type(type, [&]<class T>(std::type_identity<T>) -> std::complex<double> {
         if constexpr (is_complex<T>) return read<T>(from, i);
@@ -43,12 +43,12 @@ std::complex<double> read_complex(element_type type, const std::byte* from, std:
     });
 }
 
-// The type of the parts of complex numbers; the type itself for others.
+// Returns the type of the parts of a complex type; other types unchanged.
 element_type part_type(element_type type) {
     return with_type(type, []<class T>(std::type_identity<T>) { return element_type_of<part_t<T>>; });
 }
 
-// Integers as they are in 64 bits: modulo 2^64 all sums and products are right.
+// Returns an integer in 64 bits. Sums and products are right modulo 2^64.
 std::int64_t read_integer(element_type type, const std::byte* from, std::int64_t i) {
     return with_type(type, [&]<class T>(std::type_identity<T>) -> std::int64_t {
         if constexpr (is_complex<T>) return 0;
@@ -67,7 +67,7 @@ bool is_unsigned(element_type type) {
     return with_type(type, []<class T>(std::type_identity<T>) { return std::is_unsigned_v<T>; });
 }
 
-// Floating-point types only.
+// Returns the mantissa's bits of a floating-point type; 0 for others.
 int fraction_bits_of(element_type type) {
     return with_type(type, []<class T>(std::type_identity<T>) {
         if constexpr (is_float_element<part_t<T>>) return fraction_bits<part_t<T>>();
@@ -75,7 +75,7 @@ int fraction_bits_of(element_type type) {
     });
 }
 
-// A number of the type between 0.5 and 2 of either sign, so that no result overflows or vanishes.
+// Writes a number with an absolute value from 0.5 to 2, so no result overflows or vanishes.
 void write_number(element_type type, std::byte* to, dice& random) {
     const double x =
         (random.coin() ? 1.0 : -1.0) * std::exp2(static_cast<double>(random.below(1u << 20)) * 0x1p-19 - 1);
@@ -85,7 +85,7 @@ void write_number(element_type type, std::byte* to, dice& random) {
     });
 }
 
-// Zero, infinity, NaN, the smallest and the largest subnormal, the largest number.
+// Writes zero, infinity, NaN, the smallest or largest subnormal, or the largest number, with any sign.
 void write_special(element_type type, std::byte* to, dice& random) {
     const int mantissa = fraction_bits_of(type), bits = static_cast<int>(8 * size_of(type));
     const std::uint64_t one = 1, infinity = (one << (bits - 1)) - (one << mantissa);
@@ -95,7 +95,7 @@ void write_special(element_type type, std::byte* to, dice& random) {
     std::memcpy(to, &with_sign, size_of(type));  // the lowest bytes
 }
 
-// Bits of which few are set, or few are not, where with others nearly every result would be the same.
+// Returns random bits. For band or bor only few bits are 0 or 1, since otherwise nearly all results would be equal.
 std::uint64_t sparse(dice& random, reduce_op op) {
     const std::uint64_t bits = random.roll();
     const bool lone = op == reduce_op::land || op == reduce_op::lor || op == reduce_op::lxor;
@@ -105,7 +105,7 @@ std::uint64_t sparse(dice& random, reduce_op op) {
     return op == reduce_op::bor ? few : ~few;
 }
 
-// How far a result of k inputs may be off, relative to what its parts are in size.
+// Returns the largest error of a result of k inputs, relative to the sum (or product) of the inputs' sizes.
 double tolerance(const reduction::form& f) {
     const int fraction = fraction_bits_of(f.type);
     const double wide = part_type(f.type) == element_type::float64 ? 0x1p-53 : 0x1p-24;
@@ -125,7 +125,7 @@ reduction::reduction(const form& what, dice& random) : what_(what) {
         end += length;
         return at;
     };
-    // Alike, but not to 16 bytes, half the time.
+    // In half of these cases all buffers have the same offset from 16 bytes.
     const std::size_t alike = what.aligned && random.coin() ? random.below(16 / size) * size : 0;
     for (int s = 0; s < what.k; ++s) sources_.push_back(place() + alike);
     dst_ = what.in_place ? random.pick(sources_) : place() + alike;
@@ -153,7 +153,7 @@ std::string reduction::name() const {
 }
 
 std::string reduction::wrong(const std::byte* after) const {
-    // Everything but the result is as it was.
+    // All bytes but the result's must be unchanged.
     const std::size_t length = static_cast<std::size_t>(what_.count) * size_of(what_.type);
     for (std::size_t at = 0; at < bytes_; ++at)
         if ((at < dst_ || at >= dst_ + length) && after[at] != arena_[at])
@@ -168,7 +168,7 @@ std::string reduction::differs(const std::byte* after) const {
     std::vector<const void*> from;
     for (const std::size_t source : sources_) from.push_back(arena_ + source);
     if (what_.k == 1) {
-        // One input is the larger of itself and itself, part by part, which makes NaN canonical.
+        // A reduction of one input makes NaN canonical, as the maximum of its parts with themselves does.
         from.push_back(from.front());
         const element_type part = what_.type == element_type::boolean ? element_type::uint8 : part_type(what_.type);
         const auto parts = static_cast<std::int64_t>(size / size_of(part));
@@ -196,7 +196,7 @@ std::string reduction::misses(const std::byte* after) const {
             }
             exact /= f.divisor, parts /= f.divisor;
             const std::complex<double> is = read_complex(f.type, after + dst_, i);
-            // A product of two rounds three times.
+            // A complex product rounds three times.
             if (!(std::abs(is - exact) <= 3 * tolerance(f) * parts))
                 return fmt::format("{}: element {} is {} {}, not {} {}", name(), i, is.real(), is.imag(), exact.real(),
                                    exact.imag());

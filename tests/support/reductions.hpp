@@ -11,8 +11,8 @@
 
 namespace terrace::detail::test {
 
-/// One k-input reduction in one arena: buffers anywhere in it, all other bytes poison. Whoever runs it works on a copy
-/// of the arena, on this machine or on a device, and asks what is wrong with that.
+/// A k-input reduction in one arena: its buffers are anywhere in the arena, and all other bytes are poison. A test runs
+/// it on a copy of the arena, on the host or a device, and passes the copy to wrong().
 class reduction {
 public:
     struct form {
@@ -22,13 +22,13 @@ public:
         std::int64_t count;
         int divisor = 1;
         bool in_place = false;  ///< dst is one of the sources
-        bool aligned = true;    ///< all buffers alike, to 16 bytes; else each as it comes, to its elements
-        /// What the host's kernels are compared with by bits: NaN, infinities, subnormals and zeros of either sign
-        /// among them; of one input nothing is divided. Else numbers whose result an oracle knows.
+        bool aligned = true;    ///< all buffers have the same offset from 16 bytes; else different ones
+        /// Inputs are any bits (also NaN, infinities, subnormals, zeros of either sign), and the result must have the
+        /// bits of the host's kernels; with one input nothing is divided. Else inputs are numbers for an oracle.
         bool any_bits = true;
     };
 
-    /// Places of the arena are multiples of this, which a device's allocations are, too.
+    /// Alignment of the arena, and of a device's allocations.
     static constexpr std::size_t alignment = 256;
 
     reduction(const form& what, dice& random);
@@ -39,8 +39,8 @@ public:
     std::size_t bytes() const noexcept { return bytes_; }
     const std::byte* arena() const noexcept { return arena_; }
 
-    /// Of an arena in which it has run: the first wrong byte or element, and of what. Empty where all is right: by bits
-    /// as the host's kernels do, or by an oracle in 64 bits, which knows how far rounding may lead.
+    /// Describes the first wrong byte or element of an arena in which the reduction has run; empty if there is none.
+    /// Compares with the bits of the host's kernels, or, with a tolerance for rounding, with an oracle in 64 bits.
     std::string wrong(const std::byte* after) const;
 
 private:
@@ -55,8 +55,8 @@ private:
     std::byte* arena_ = nullptr;
 };
 
-/// Every type, op and some of what a kernel may stumble over.
-/// @param tile [bytes] that a kernel takes at once
+/// Returns reductions of every type and op, with counts and alignments that are difficult for kernels.
+/// @param tile bytes that a kernel processes at once
 std::vector<reduction::form> reduction_forms(std::int64_t tile, dice& random);
 
 }  // namespace terrace::detail::test

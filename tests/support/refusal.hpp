@@ -6,7 +6,7 @@
 
 namespace terrace::detail {
 
-/// Returns the message of the error that `call` throws, or "accepted". Errors of other types than `Error` pass.
+/// Returns the message of the `Error` that `call` throws, or "accepted". Does not catch other exceptions.
 template <class Error = error, class Call>
 std::string refusal_of(const Call& call) {
     try {

@@ -5,7 +5,7 @@
 
 namespace terrace::detail {
 
-/// Returns the sample topologies in a folder, in which NAME.txt is the expected description of NAME.*.
+/// Returns the sample topologies in a folder. NAME.txt is the expected description of NAME.*, and not returned.
 inline std::set<std::filesystem::path> sample_files(const std::filesystem::path& folder) {
     std::set<std::filesystem::path> files;
     for (const std::filesystem::directory_entry& e : std::filesystem::directory_iterator(folder))

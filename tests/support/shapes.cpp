@@ -26,15 +26,15 @@ const std::vector<choice_of_stage>& stage_choices() {
         for (mode m : {mode::scatter, mode::root, mode::replicate})
             for (const std::span<const algorithm> rows : {algorithms(), provider_collectives()})
                 for (const algorithm& a : rows)
-                    // To schedules NCCL's collectives are those of shared memory.
+                    // Schedules of NCCL's collectives are equal to those of shared memory.
                     if (a.supports(m) && a.provider != provider::nccl) result.push_back({m, a.name});
         return result;
     }();
     return all;
 }
 
-// Children that each domain of level `last` has in terms of the domains below level `first`: their number if it is the
-// same for all, else 0.
+// Returns how many children of level `first` each domain of level `last` contains, if the number is the same for all;
+// else 0.
 int group_size(const tree& shape, int first, int last) {
     int same = -1;
     for (int d = 0; d < shape.domains(last); ++d) {
@@ -49,7 +49,7 @@ int group_size(const tree& shape, int first, int last) {
     return same;
 }
 
-// Appends to `all` every way to go on from `level`, of whose domains' children `part` are left to combine (0: all).
+// Appends to `all` every way to continue the stages from `level`, whose domains have `part` children left (0: all).
 void cover(const tree& shape, int level, int part, std::vector<stage>& so_far, std::vector<std::vector<stage>>& all) {
     if (level == shape.depth()) {
         all.push_back(so_far);

@@ -14,8 +14,8 @@
 
 namespace terrace::detail::bench {
 
-/// A machine that answers probes with noise, as one does on which others work: most answers are off by up to `noise`,
-/// and one in twenty is up to three times as slow. Ranks are placed in shuffled order.
+/// A machine that answers probes with noise, as if other jobs ran on it: most answers are off by up to `noise`, and one
+/// in twenty is up to three times as slow. Ranks are placed in shuffled order.
 class simulated_network final : public probes {
 public:
     simulated_network(const hierarchy& h, std::uint64_t seed, double noise = 0.03)
@@ -54,7 +54,7 @@ public:
         return found;
     }
 
-    /// The place of each rank in the machine.
+    /// Returns the place of each rank in the machine.
     const std::vector<int>& places() const noexcept { return place_; }
 
 private:

@@ -16,7 +16,7 @@ public:
         made_.phases.push_back({});
     }
 
-    /// Adds an instruction. Messages are of all elements unless it says otherwise.
+    /// Adds an instruction. By the second form a message has all elements.
     sketch& add(instr i) {
         made_.instrs.push_back(i);
         after_.emplace_back();
@@ -37,7 +37,7 @@ public:
         ++made_.instrs[then].waits;
         return *this;
     }
-    /// Changes anything else.
+    /// Returns the schedule for any other change.
     schedule& raw() noexcept { return made_; }
 
     schedule done() const {

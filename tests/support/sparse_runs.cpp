@@ -13,7 +13,7 @@ namespace terrace::detail::test {
 
 namespace {
 
-// What one rank adds to an embedding in one iteration: rows that may repeat. The same on every rank that asks.
+// A rank's gradient of an embedding in one iteration: rows, which may repeat. Every rank can compute it.
 template <class T>
 struct contribution {
     std::vector<std::int64_t> rows;
@@ -33,7 +33,7 @@ contribution<T> contribution_of(std::uint64_t seed, int iteration, int rank, int
     return c;
 }
 
-// Two embeddings between dense gradients, over some iterations, some of which are local. Returns wrong rows and values.
+// Trains two embeddings between dense gradients; some iterations are local. Returns the number of errors.
 template <class T>
 outcome train_rows(communicator& comm, std::uint64_t seed, int turns) {
     dice shared(seed), own(seed + at(comm.rank()));

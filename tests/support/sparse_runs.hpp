@@ -15,9 +15,9 @@ inline gradient_parameter embedding(std::string name, std::int64_t rows, std::in
     return {std::move(name), rows * row, type, nullptr, row};
 }
 
-/// Trains two embeddings between dense parameters, with random rows in an order of each rank's own; some iterations are
-/// local. Compares each result with what a serial oracle says.
-/// @param seed the same on all ranks   @returns rows and values that are wrong, and a digest of all results
+/// Trains two embeddings between dense parameters, with random rows, which are ready in a different order on each rank;
+/// some iterations are local. Compares each result with a serial oracle.
+/// @param seed the same on all ranks   @returns the number of wrong rows and values, and a digest of all results
 outcome train_sparse(communicator& comm, std::uint64_t seed, int turns);
 
 }  // namespace terrace::detail::test

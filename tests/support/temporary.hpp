@@ -12,7 +12,7 @@
 
 namespace terrace::detail {
 
-/// A path for a file of this process alone, since tests of several checkouts may run at once. Removed at its end.
+/// Returns a path that only this process uses, since several checkouts may run tests. Removed when the process ends.
 inline std::filesystem::path temporary(const std::string& name) {
     struct file_set {
         ~file_set() {
@@ -26,7 +26,7 @@ inline std::filesystem::path temporary(const std::string& name) {
                 .first;
 }
 
-/// A directory with such a name, which is removed with all that is in it.
+/// A new directory, which is removed with its files.
 class temporary_directory {
 public:
     temporary_directory() : path_(std::filesystem::path(::testing::TempDir()) / "terrace-XXXXXX") {

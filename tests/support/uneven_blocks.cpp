@@ -42,7 +42,7 @@ uneven_case random_uneven_case(dice& d, int ranks) {
 
 namespace {
 
-// The buffers of one call on one rank.
+// A call and its buffers on one rank.
 class uneven_exchange {
 public:
     uneven_exchange(communicator& comm, const uneven_case& c)
@@ -91,7 +91,7 @@ public:
                 return comm_.alltoallv_async(send_.data(), sent_, recv_.data(), room_, got_, case_.most, case_.type);
         }
     }
-    // Runs what may be refused for lack of room, and nothing else. Returns the counts and bytes that are wrong.
+    // Runs `call`, which may only fail for lack of room. Returns the number of wrong counts and bytes.
     template <class Call>
     std::int64_t wrong_after(Call call) const {
         std::int64_t wrong = 0;

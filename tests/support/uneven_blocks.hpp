@@ -10,12 +10,12 @@
 
 namespace terrace::detail::test {
 
-/// An alltoallv, gatherv or scatterv of random counts, the same on all ranks for the same salt: some empty, some of the
-/// longest.
+/// An alltoallv, gatherv or scatterv of random counts, which follow from the salt on all ranks. Some blocks are empty,
+/// some have the largest length.
 struct uneven_case {
     std::uint64_t salt = 0;
     std::int64_t most = 0;  ///< elements of the longest block
-    bool has_room = true;   ///< else recv of rank 0 lacks one element, where it gets any
+    bool has_room = true;   ///< else rank 0's recv is one element too short, if rank 0 gets any
     element_type type = element_type::uint8;
     collective what = collective::alltoall;
     int root = 0;
@@ -23,10 +23,10 @@ struct uneven_case {
 
 uneven_case random_uneven_case(dice& d, int ranks);
 
-/// Makes the call. Returns how many counts and bytes are wrong on this rank, those behind the buffers included.
+/// Makes the call. Returns the number of wrong counts and bytes on this rank, including bytes behind the buffers.
 std::int64_t wrong_in(communicator& comm, const uneven_case& c);
 
-/// Starts all of them at once with an allreduce behind each, and waits in the opposite order. Returns the same.
+/// Starts all cases, with an allreduce after each, and waits in reverse order. Returns the number of errors.
 std::int64_t wrong_in_flight(communicator& comm, std::span<const uneven_case> cases, bool in_a_group);
 
 }  // namespace terrace::detail::test

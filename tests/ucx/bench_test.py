@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""terrace-bench whose ranks no launcher starts. Asserts no time.
+"""terrace-bench with ranks that are started without a launcher. Asserts no time.
 
 usage: bench_test.py TERRACE TERRACE_BENCH SOURCE_ROOT
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Two hosts, as network namespaces, with interfaces that lead nowhere: what is used, what listens, what is said.
+"""Two hosts, as network namespaces, with interfaces that lead nowhere: which are used and listened on, and messages.
 
 usage: interfaces_test.py PROGRAM TERRACE       PROGRAM is tests/ucx/loop.cpp
 """
@@ -26,8 +26,8 @@ def ip(*words):
 
 
 def listeners(pid):
-    """(address, port) of each socket that listens in the network of a process, as `ss -ltn` has them. A process that
-    has not entered its host yet has none."""
+    """Returns (address, port) of each listening socket in the network namespace of a process, as `ss -ltn` shows them;
+    nothing if the process has not entered its host's namespace yet."""
     try:
         if os.readlink(f"/proc/{pid}/ns/net") == os.readlink("/proc/self/ns/net"):
             return set()
@@ -53,7 +53,7 @@ class Interfaces(unittest.TestCase):
             ip("-n", host, "link", "set", "lo", "up")
 
     def wire(self, name, subnet):
-        """A cable between the hosts: SUBNET.1 and SUBNET.2."""
+        """Adds a cable between the hosts, with the addresses SUBNET.1 and SUBNET.2."""
         a, b = self.hosts
         ip("link", "add", "name", name, "netns", a, "type", "veth", "peer", "name", name, "netns", b)
         for i, host in enumerate(self.hosts):
@@ -66,7 +66,7 @@ class Interfaces(unittest.TestCase):
         self.up.append((host, name))
 
     def add(self, kind, name, addresses):
-        """An interface on each host that leads nowhere: a bridge of containers, a cable with both ends on the host."""
+        """Adds an interface that leads nowhere to each host: a container bridge, or a cable with both ends there."""
         for host, address in zip(self.hosts, addresses):
             ends = [f"{name}-p" if kind == "bridge" else name, f"{name}-q"]
             ip("-n", host, "link", "add", ends[0], "type", "veth", "peer", "name", ends[1])
@@ -78,7 +78,7 @@ class Interfaces(unittest.TestCase):
             self.address(host, name, address)
 
     def add_vpn(self, name, addresses):
-        """A tunnel that a process holds on each host, as a VPN does."""
+        """Adds a tunnel to each host, which a process keeps open, as a VPN does."""
         hold = ("import fcntl, struct, sys; fd = open('/dev/net/tun', 'r+b', buffering=0); "
                 f"fcntl.ioctl(fd, 0x400454CA, struct.pack('16sH22x', b'{name}', 0x1001)); print('up', flush=True); "
                 "sys.stdin.read()")  # TUNSETIFF, IFF_TUN | IFF_NO_PI
@@ -90,7 +90,7 @@ class Interfaces(unittest.TestCase):
             self.address(host, name, address)
 
     def await_carriers(self):
-        """The kernel says some time after a link has come up that it runs."""
+        """Waits until the kernel shows all links as running, which takes some time after they are up."""
         until = time.monotonic() + 10
         for host, name in self.up:
             while "LOWER_UP" not in (said := subprocess.run(["ip", "-n", host, "link", "show", name], text=True,
@@ -103,7 +103,7 @@ class Interfaces(unittest.TestCase):
                 f'hostname host{rank}; exec "$@"', "sh", *words]
 
     def run_ranks(self, *words, **variables):
-        """What each rank's host prints, its status, and all that listened meanwhile, and once calls ran."""
+        """Runs two ranks. Returns by rank: output, exit status, sockets that ever listened, and those during calls."""
         self.await_carriers()
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("UCX_", "TERRACE_"))}
         environment |= {"TERRACE_BOOTSTRAP": f"file:{self.directory}/meeting", "TERRACE_SIZE": "2",
@@ -140,7 +140,7 @@ class Interfaces(unittest.TestCase):
         self.add("bridge", "docker0", ["172.17.0.1/16"] * 2)
         self.add("bridge", "virbr0", ["192.168.122.1/24"] * 2)
         self.add("bridge", "cni0", ["10.244.1.1/24", "10.244.2.1/24"])
-        self.add("cable", "same0", ["10.5.0.1/24"] * 2)  # the same on all hosts
+        self.add("cable", "same0", ["10.5.0.1/24"] * 2)  # equal addresses on all hosts
         self.add("cable", "bare0", [""] * 2)  # without an address
         if os.path.exists("/dev/net/tun"):
             self.add_vpn("vpn0", ["10.8.0.1/24", "10.8.0.2/24"])
@@ -149,7 +149,7 @@ class Interfaces(unittest.TestCase):
         for rank in range(2):
             self.assertIn("400 right", out[rank])
             self.assertNotIn("warn", out[rank])
-            # While calls run UCX listens at one port, and lifelines have ceased to. Both use this interface alone.
+            # During calls only UCX listens, on one port; lifelines no longer do. Both use only this interface.
             self.assertEqual(len(running[rank]), 1, running)
             for address, port in seen[rank]:
                 self.assertEqual(address, f"10.99.0.{rank + 1}")

@@ -1,4 +1,4 @@
-// A rank of a job without MPI: makes allreduces and says how many were right, what listens and what is connected.
+// A rank of a job without MPI: makes allreduces, and prints how many were right, and its listening and other sockets.
 //
 // usage: ucx_loop CALLS COUNT [shm]       TERRACE_* as for every program
 
@@ -17,7 +17,7 @@
 
 namespace {
 
-// Sockets of this process, of TCP, that listen or do not.
+// Returns the number of TCP sockets of this process that listen, or do not.
 int sockets(bool listening) {
     int found = 0;
     for (int fd = 0; fd < static_cast<int>(sysconf(_SC_OPEN_MAX)) && fd < 4096; ++fd) {

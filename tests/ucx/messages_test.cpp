@@ -1,4 +1,4 @@
-// UCX's messages by themselves. Threads are the ranks.
+// UCX's messages, without communicators. Ranks are threads.
 
 #include <algorithm>
 #include <array>
@@ -26,7 +26,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A store in which one rank sees another job key than the others.
+// A bootstrap that gives its rank another job key than the others get.
 class wrong_key final : public bootstrap {
 public:
     explicit wrong_key(std::shared_ptr<bootstrap> real) : bootstrap(real->node()), real_(std::move(real)) {}
@@ -53,14 +53,14 @@ using rank_body = std::function<void(int rank, messages& wire)>;
 
 constexpr int slots = 128;
 
-// @param node_sizes of ranks whose messages inside go through shared memory; a lone one: of ranks that use UCX alone
-// @param stranger the rank that has another key; -1: none
+// Runs `body` on ranks in nodes of these sizes. Inside nodes messages go through shared memory, but if there is only
+// one node, all go by UCX. @param stranger the rank that has another key; -1: none
 void on_all(const std::vector<int>& node_sizes, const rank_body& body, int stranger = -1) {
     loopback_world world(node_sizes);
     std::vector<std::jthread> ranks;
     for (int r = 0; r < std::accumulate(node_sizes.begin(), node_sizes.end(), 0); ++r)
         ranks.emplace_back([&, r] {
-            // Only a team knows its bootstrap: a stranger's goes around the world's.
+            // A stranger gets a team with another bootstrap, which wraps the world's.
             team all = world.join(r).ranks;
             if (r == stranger) all = team(std::make_shared<wrong_key>(world.boot(r)), r, all.size());
             std::shared_ptr<network> net = make_network();
@@ -73,7 +73,7 @@ void on_all(const std::vector<int>& node_sizes, const rank_body& body, int stran
 
 void on_all(int size, const rank_body& body, int stranger = -1) { on_all(std::vector{size}, body, stranger); }
 
-// Polls until `expected` slots have completed, or time is up. Returns how many have.
+// Polls until `expected` slots have completed, the time limit, or a failure. Returns the number of completed slots.
 int wait_for(messages& wire, int expected, std::chrono::milliseconds limit) {
     const auto begin = std::chrono::steady_clock::now();
     int done = 0;
@@ -100,7 +100,7 @@ TEST(ucx_messages, pass_between_ranks_in_the_order_sent) {
     });
 }
 
-// Rank 1 does not look, so that the last message waits in UCX for a full socket.
+// Rank 1 does not poll, so the last message waits in UCX for space in the socket.
 TEST(ucx_messages, a_send_completes_though_a_former_peer_computes) {
     std::atomic<int> sent = 0;
     std::atomic<bool> over = false;
@@ -177,7 +177,7 @@ TEST(ucx_messages, a_peer_that_closes_is_no_failure_unless_something_is_expected
         if (rank == 0) {
             wire.send(0, 1, 1, &word, sizeof word);
             EXPECT_EQ(wait_for(wire, 1, 60s), 1);
-            return;  // closes
+            return;  // closes the connection
         }
         wire.recv(0, 0, 1, &word, sizeof word);
         EXPECT_EQ(wait_for(wire, 1, 60s), 1);
@@ -197,14 +197,14 @@ TEST(ucx_messages, a_message_that_is_too_long_is_a_failure) {
 
 bool ran_out(const messages& wire) { return wire.fault() && wire.fault()->message == "out of memory"; }
 
-// Messages to a peer that has not answered yet, control messages of both, and the end of the messages.
+// Memory runs out in messages to a peer that has not answered yet, in control messages, or while messages end.
 TEST(ucx_messages, memory_that_runs_out_is_a_failure) {
     int failures = 0;
     bool failed = true;
     for (int n = 0; failed; ++n) {
         std::atomic<bool> over = false;
         int word = 0;
-        std::array<int, 8> words{};  // here, since they may arrive until the wire is gone
+        std::array<int, 8> words{};  // outlives the wires, into which data may arrive
         on_all(2, [&](int rank, messages& wire) {
             if (rank == 1) {
                 for (int slot = 0; slot < 8; ++slot) wire.recv(slot, 0, slot, &words[at(slot)], sizeof(int));
@@ -228,7 +228,7 @@ TEST(ucx_messages, memory_that_runs_out_is_a_failure) {
 }
 
 TEST(ucx_messages, without_memory_a_message_that_is_too_long_is_a_failure_still) {
-    std::atomic<bool> without_memory = false;  // the failure must not come before it is
+    std::atomic<bool> without_memory = false;  // the failure must occur after this
     on_all(2, [&](int rank, messages& wire) {
         std::array<char, 16> text{};
         wire.send(0, 1 - rank, 1, text.data(), 1);
@@ -250,7 +250,7 @@ TEST(ucx_messages, without_memory_a_message_that_is_too_long_is_a_failure_still)
     });
 }
 
-// Lengths on both sides of all limits, through shared memory and UCX, posted in an order of each rank's own.
+// Messages of all lengths through shared memory and UCX. Each rank posts its sends and receives in a different order.
 TEST(ucx_messages, at_random_on_both_ways_arrive_whole_and_in_order) {
     struct one {
         int from, to, tag;
@@ -279,7 +279,7 @@ TEST(ucx_messages, at_random_on_both_ways_arrive_whole_and_in_order) {
                 if (all[m].from == rank) sends.push_back(m);
                 if (all[m].to == rank) receives.push_back(m);
             }
-            // In the order sent for each pair and tag.
+            // Receives of each pair and tag are in the order sent.
             std::stable_sort(receives.begin(), receives.end(), [&](std::size_t a, std::size_t b) {
                 return (all[a].tag + rank) % 3 < (all[b].tag + rank) % 3;
             });

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Ranks without MPI: processes that meet in a directory or by PMIx, and what outsiders can do to them.
+"""Ranks without MPI: processes that meet in a directory or by PMIx, and connections from other programs.
 
 usage: processes_test.py PROGRAM [MPIRUN ...]       PROGRAM is tests/ucx/loop.cpp
 """
@@ -17,7 +17,7 @@ import tempfile
 import time
 import unittest
 
-# What UCX's TCP begins with, and a message for nobody: its handler, its length, and words.
+# The begin of UCX's TCP connections, and a message for a handler that does not exist: handler, length and words.
 GREETING = struct.pack("<Q", 0xCAFEBABE12345678)
 STRAY_MESSAGE = GREETING + struct.pack("<BI", 2, 16) + bytes(16)
 PROGRAM, MPIRUN = sys.argv[1], sys.argv[2:]
@@ -26,7 +26,7 @@ PROBES = 10_000
 
 
 def listening_ports(pid):
-    """Ports at which a process listens, and the address of each, as /proc/net/tcp has it."""
+    """Returns the ports on which a process listens, with the address of each, as in /proc/net/tcp."""
     own = set()
     for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir():
         try:
@@ -39,7 +39,7 @@ def listening_ports(pid):
 
 
 def address_of(interface):
-    """The interface's IPv4 address, as /proc/net/tcp has it; None if it has none."""
+    """Returns the interface's IPv4 address in the form of /proc/net/tcp; None if it has none."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         try:
             found = fcntl.ioctl(any_socket, 0x8915, struct.pack("256s", interface.encode()))  # SIOCGIFADDR
@@ -74,7 +74,7 @@ class Processes(unittest.TestCase):
 
     @unittest.skipIf(os.geteuid() != 0, "host names of its own take root")
     def test_levels_above_nodes_are_those_of_the_addresses(self):
-        """Each process is a host; those of one switch come together."""
+        """Each process is a host. Hosts of one switch are neighbours in the machine."""
         def job(addresses):
             ranks = [self.start(rank, 4, "2", "1000", under=["unshare", "-u", "sh", "-c", f"hostname h{rank}; exec \"$@\"", "sh"],
                                 TERRACE_LOG="info" if rank == 0 else "off", **variables)
@@ -113,7 +113,7 @@ class Processes(unittest.TestCase):
         self.assertRegex(messages[0] + messages[1], r"rank 1 on \S+ has died")
 
     def addresses(self, **variables):
-        """Addresses at which a job listens whose ranks are all here."""
+        """Returns the addresses on which a job with all its ranks on this host listens."""
         children = [self.start(rank, 2, "1000000", "2000", **variables) for rank in range(2)]
         for child in children:
             self.assertRegex(child.stdout.readline(), "runs")
@@ -168,13 +168,13 @@ class Processes(unittest.TestCase):
                         elif kind == 5:
                             probe.sendall(STRAY_MESSAGE)
                     except (BrokenPipeError, ConnectionResetError):
-                        pass  # refused while it speaks
+                        pass  # closed while the test sends
                 tries += 1
         print(f"{tries} connections", file=sys.stderr)
         time.sleep(0.2)
         for child in children:
             self.assertIsNone(child.poll(), "ended")
-        # Both still work: they end together when one is told to.
+        # Both still work: when one is killed, the other gets an error.
         children[0].send_signal(signal.SIGKILL)
         self.assertRegex(self.finish(children[1], 1)[1], r"rank 0 on \S+ has died")
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Programs under srun, over real Slurm on this machine (tools/slurm-cluster), on one to four nodes.
+"""Programs under srun, with real Slurm on this machine (tools/slurm-cluster), on one to four nodes.
 
 usage: slurm_test.py SOURCE_ROOT BUILD_ROOT
 
-With TERRACE_TEST_ALL=1, as root, where Slurm is installed; otherwise skipped, which exit status 77 says.
+Requires TERRACE_TEST_ALL=1, root, and an installed Slurm; otherwise it is skipped, with exit status 77.
 """
 import contextlib
 import os
@@ -19,7 +19,7 @@ ROOT, BUILD = (pathlib.Path(p).resolve() for p in sys.argv[1:3])
 del sys.argv[1:]
 TOOL = str(ROOT / "tools/slurm-cluster")
 EXAMPLES = BUILD / "docs/examples"
-# Programs warn of variables that are not theirs.
+# Without variables TERRACE_TEST_*, since programs warn of unknown variables TERRACE_*.
 ENVIRONMENT = {**{name: value for name, value in os.environ.items() if not name.startswith("TERRACE_TEST_")},
                "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "TERRACE_TIMEOUT": "60"}
 PYTHON = {"PYTHONPATH": str(ROOT / "python/src"), "LIBTERRACE": str(next(BUILD.glob("lib/api/libterrace.so.?.?.?"), "")),
@@ -28,7 +28,7 @@ INSTALLED = BUILD / "torch/bin/python"  # by tools/pytorch
 
 
 def srun(*words, **more):
-    """What a step prints."""
+    """Runs a job step. Returns its output."""
     done = subprocess.run([TOOL, "run", "--", "srun", "--mpi=pmix", *map(str, words)], text=True, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120, env={**ENVIRONMENT, **more})
     return done.stdout
@@ -36,7 +36,7 @@ def srun(*words, **more):
 
 def process_of(program, rank):
     for process in pathlib.Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):  # it has ended, or is nobody's
+        with contextlib.suppress(OSError):  # the process has ended, or has no program file
             if (os.readlink(process / "exe") == str(program) and
                     f"SLURM_PROCID={rank}" in (process / "environ").read_text().split("\0")):
                 return int(process.name)

@@ -43,7 +43,7 @@ TEST(baseline, exists_for_every_collective) {
     }
 }
 
-// Where nodes have several NICs, plans are no slower than what uses all of them.
+// If nodes have several NICs, plans are no slower than the baselines that use all of them.
 TEST(baseline, over_all_nics) {
     const auto text = [](const char* name, collective what) {
         return describe(two_racks(), baseline(two_racks(), name, what).stages);
@@ -66,7 +66,7 @@ TEST(baseline, over_all_nics) {
         EXPECT_LE(r.predicted, 1.02 * tuned(h, baseline(h, "flat-rings"), r.at).predicted);
 }
 
-// Those over all NICs are candidates where nodes have several.
+// Baselines over all NICs are candidates only if nodes have several NICs.
 TEST(baseline, of_plans_is_flat_ring_and_two_level) {
     for (const collective what : all_collectives) {
         const std::vector<candidate> all = candidates(two_racks(), what);

@@ -1,4 +1,4 @@
-// What terrace-bench makes of measured links, the host's bus among them.
+// Limits and cluster files of terrace-bench by measured links, also of the host's bus.
 
 #include <cstddef>
 #include <optional>
@@ -24,19 +24,19 @@ TEST(bench_bus, the_limit_is_of_the_rank_that_copies_most) {
     constexpr std::int64_t bytes = 1'200'000'000;
     EXPECT_DOUBLE_EQ(bus_limit(bus, collective::allreduce, bytes, 4), 2.4 / 60);  // in and out at once
     EXPECT_DOUBLE_EQ(bus_limit(bus, collective::reduce, bytes, 4), 2.4 / 60);
-    EXPECT_DOUBLE_EQ(bus_limit(bus, collective::broadcast, bytes, 4), 1.2 / 40);  // no rank does both
+    EXPECT_DOUBLE_EQ(bus_limit(bus, collective::broadcast, bytes, 4), 1.2 / 40);  // no rank copies both ways
     EXPECT_DOUBLE_EQ(bus_limit(bus, collective::reduce_scatter, bytes, 4), 1.5 / 60);
     EXPECT_DOUBLE_EQ(bus_limit(bus, collective::reduce_scatter, bytes, 100), 1.2 / 50);
     EXPECT_DOUBLE_EQ(bus_limit(bus, collective::allgather, bytes, 100), 1.2 / 40);
 }
 
-// Nodes of 4 and 2 NICs. The smaller node sets the limit of an allreduce: N over its NICs, as fast as was measured.
+// Nodes of 4 and 2 NICs. The smaller node limits an allreduce: N bytes over its NICs at their measured rates.
 TEST(bench_links, goodput_is_what_was_measured_of_all_nics) {
     const hierarchy h = read_hierarchy(document::parse(
         "levels:\n  - {name: node, fabric: shm}\n  - {name: cluster, fabric: ethernet, nics: {count: [4, 2], "
         "bandwidth: 100 MB/s}, latency: 1 us}\ntree: [4, 2]\n",
         "uneven nics"));
-    const std::vector<std::optional<double>> measured{{}, 400e6};  // of the faster node, as the file says it
+    const std::vector<std::optional<double>> measured{{}, 400e6};  // rate of the faster node, as in the file
     const link_limits limits(h, measured);
     for (const std::int64_t bytes : {1'000, 10'000'000}) {
         const double time = static_cast<double>(bytes) / 200e6;
@@ -57,15 +57,15 @@ TEST(bench_links, what_was_measured_takes_the_place_of_what_the_file_says) {
     const measured_level core{{30e-6, 119e6, 34e-6}, {0, 118e6, 60e-6}};
     const hierarchy after = calibrated(before, {{node, {}, core}, 4e9, 9e9});
     EXPECT_EQ(after.shape, before.shape);
-    EXPECT_DOUBLE_EQ(after.levels[0].bandwidth, 3e9);   // of all pairs at once
-    EXPECT_DOUBLE_EQ(after.levels[0].latency, 0.6e-6);  // of one pair, without its overhead
+    EXPECT_DOUBLE_EQ(after.levels[0].bandwidth, 3e9);   // measured with all pairs at once
+    EXPECT_DOUBLE_EQ(after.levels[0].latency, 0.6e-6);  // measured with one pair, without its overhead
     EXPECT_DOUBLE_EQ(after.levels[0].overhead, 0.9e-6);
     EXPECT_FALSE(after.levels[0].bandwidth_assumed || after.levels[0].latency_assumed);
     EXPECT_FALSE(after.levels[0].overhead_assumed);
-    EXPECT_DOUBLE_EQ(after.levels[1].latency, 7e-6);  // joins nothing
+    EXPECT_DOUBLE_EQ(after.levels[1].latency, 7e-6);  // one child: not measured
     EXPECT_TRUE(after.levels[1].bandwidth_assumed);
-    EXPECT_DOUBLE_EQ(after.levels[2].bandwidth, 119e6);   // of one pair: so much the link carries
-    EXPECT_DOUBLE_EQ(after.levels[2].overhead, 15e-6);    // no more than half of the way, though streams are slower
+    EXPECT_DOUBLE_EQ(after.levels[2].bandwidth, 119e6);   // one pair reaches the link's rate
+    EXPECT_DOUBLE_EQ(after.levels[2].overhead, 15e-6);    // at most half of the latency, though streams are slower
     EXPECT_DOUBLE_EQ(after.levels[2].latency, 13.92e-6);  // 15 us less the header of a message, as printed
     EXPECT_DOUBLE_EQ(after.processors.reduction, 4e9);
 
@@ -75,7 +75,7 @@ TEST(bench_links, what_was_measured_takes_the_place_of_what_the_file_says) {
     EXPECT_NE(text.find("reduction"), text.npos) << text;
 }
 
-// Two nodes of three and one rank in a rack, one of two in another; the world has them backwards.
+// A rack with nodes of three and one ranks, and one with a node of two ranks. The job's order of ranks is reversed.
 TEST(bench_links, partners_are_in_neighbouring_children) {
     const tree shape({{3, 1, 2}, {2, 1}, {2}});
     const std::vector<int> ranks{5, 4, 3, 2, 1, 0};
@@ -83,7 +83,7 @@ TEST(bench_links, partners_are_in_neighbouring_children) {
     EXPECT_EQ(fellows(shape, 0, ranks), (all{{5, 4, 3}, {1, 0}}));
     EXPECT_EQ(fellows(shape, 1, ranks), (all{{5, 2}}));
     EXPECT_EQ(fellows(shape, 2, ranks), (all{{5, 1}, {4, 0}}));
-    constexpr int none = nobody;
+    constexpr int none = no_rank;
     EXPECT_EQ(all_pairs(shape, 0, ranks).to, (std::vector<int>{1, 0, none, 5, 3, 4}));
     EXPECT_EQ(all_pairs(shape, 1, ranks).to, (std::vector<int>{none, none, 5, none, none, 2}));
     EXPECT_EQ(all_pairs(shape, 2, ranks).to, (std::vector<int>{4, 5, none, none, 0, 1}));
@@ -106,9 +106,9 @@ TEST(bench_links, what_nccl_and_mpi_take_is_of_all_pairs) {
     EXPECT_DOUBLE_EQ(after.levels[0].nccl->stage, 14e-6);
     EXPECT_DOUBLE_EQ(after.levels[0].nccl->step, 5e-6);  // without the overhead of nvlink, 1 us
     EXPECT_DOUBLE_EQ(after.levels[0].nccl->bandwidth, 300e9);
-    EXPECT_DOUBLE_EQ(after.levels[0].mpi->step, 1e-9);  // less than that
+    EXPECT_DOUBLE_EQ(after.levels[0].mpi->step, 1e-9);  // below the overhead
     EXPECT_DOUBLE_EQ(after.levels[0].bandwidth, before.levels[0].bandwidth);
-    EXPECT_DOUBLE_EQ(after.levels[1].nccl->step, 7e-6);  // joins nothing
+    EXPECT_DOUBLE_EQ(after.levels[1].nccl->step, 7e-6);  // one child: not measured
     EXPECT_FALSE(after.levels[1].mpi);
     EXPECT_DOUBLE_EQ(after.levels[2].mpi->step, 12.5e-6);
     EXPECT_DOUBLE_EQ(after.levels[2].mpi->bandwidth, 11e9);
@@ -119,10 +119,10 @@ TEST(bench_links, what_nccl_and_mpi_take_is_of_all_pairs) {
         EXPECT_NE(text.find(part), text.npos) << part << '\n' << text;
 }
 
-// Four streams share a link; the one that ends first ends the time that counts.
+// Streams share a link. Only the time until the first stream ends counts.
 TEST(bench_links, rates_are_those_while_all_streams_run) {
     const std::vector<double> steady{1, 2, 3, 4, 5, 6, 7, 8};
-    EXPECT_DOUBLE_EQ(arrival_rate(steady, 8), 1);  // from 2 on, after the first quarter
+    EXPECT_DOUBLE_EQ(arrival_rate(steady, 8), 1);  // counts from 2 on, after the first quarter
     EXPECT_DOUBLE_EQ(arrival_rate(steady, 4), 1);
     const std::vector<double> faster_when_alone{1, 2, 3, 4, 4.25, 4.5, 4.75, 5};
     EXPECT_DOUBLE_EQ(arrival_rate(faster_when_alone, 4), 1);

@@ -1,4 +1,4 @@
-// terrace-bench without timing: what it counts, and what it says of its command line.
+// terrace-bench without timing: sizes, rates and statistics, and errors of the command line.
 
 #include <algorithm>
 #include <cstddef>
@@ -53,7 +53,7 @@ TEST(bench_figures, each_follows_every_other_equally_often) {
 TEST(bench_figures, steal_time_is_what_the_kernel_counts) {
     const auto before = parse_processor_time("cpu  100 20 30 800 10 0 5 35 7 0\ncpu0 50 10 15 400 5 0 2 18 3 0\n");
     ASSERT_TRUE(before);
-    EXPECT_EQ(before->all, 1000u);  // guests' time is in that of users
+    EXPECT_EQ(before->all, 1000u);  // user time includes guest time
     EXPECT_EQ(before->steal, 35u);
     const auto after = parse_processor_time("cpu 110 20 40 855 10 0 5 60 7 0\n");
     EXPECT_DOUBLE_EQ(steal_time_part(before, after).value(), 25.0 / 100);
@@ -89,7 +89,7 @@ TEST(bench_figures, quantiles_are_interpolated) {
     EXPECT_DOUBLE_EQ(quantile(std::array{7.0}, 0.99), 7);
 }
 
-// The median of ratios is not the ratio of medians: a disturbance of one iteration hits both of a pair.
+// The median of ratios is used, not the ratio of medians, since a disturbance affects both times of a pair.
 TEST(bench_figures, ratios_are_paired) {
     const std::array ours{1.0, 10.0, 2.0}, theirs{2.0, 20.0, 4.0};
     EXPECT_EQ(paired_ratios(theirs, ours), (std::vector{2.0, 2.0, 2.0}));
@@ -101,7 +101,7 @@ TEST(bench_settings, sizes_go_up_by_a_factor_or_a_step) {
     EXPECT_EQ(s.counts(collective::allreduce, 8), (std::vector<std::int64_t>{2, 8, 32, 128}));
     s.end = 8 * 64;  // reached exactly
     EXPECT_EQ(s.counts(collective::allreduce, 8), (std::vector<std::int64_t>{2, 8, 32, 128}));
-    s.begin = 4, s.end = 16, s.step = 3;  // sizes with as many elements as the one before are left out
+    s.begin = 4, s.end = 16, s.step = 3;  // omits sizes with the same number of elements as the previous size
     EXPECT_EQ(s.counts(collective::allreduce, 8), (std::vector<std::int64_t>{1, 2, 3, 4}));
 }
 

@@ -1,4 +1,4 @@
-// What every bootstrap must do for ranks that have several threads. Ranks are threads, too.
+// Requirements for every bootstrap if ranks have several threads. Ranks are threads, too.
 
 #include <netinet/in.h>
 
@@ -32,7 +32,7 @@ constexpr int ranks = 4;
 
 struct kind {
     std::string name;
-    std::function<team(team first, const std::string& directory)> join;  ///< of one rank; `first` is over loopback
+    std::function<team(team first, const std::string& directory)> join;  ///< makes a rank's team from a loopback team
 };
 
 std::vector<kind> kinds() {
@@ -53,7 +53,7 @@ std::vector<kind> kinds() {
 
 class bootstrap_threads : public testing::TestWithParam<kind> {
 protected:
-    // Gives each of some threads of each rank a team of all ranks. Returns what the first thread threw that threw.
+    // Gives several threads of each rank a team of all ranks each. Returns the text of the first exception; else "".
     std::string on_siblings(int threads, const std::function<void(team, int thread)>& body) const {
         const temporary_directory meeting;
         loopback_world world(std::vector<int>{ranks});
@@ -89,7 +89,7 @@ TEST_P(bootstrap_threads, exchange_at_the_same_time) {
               "");
 }
 
-// One thread gives up its wait for a rank that does not come. Others of its rank go on waiting.
+// One thread stops waiting for a rank that does not come. The rank's other threads continue to wait.
 TEST_P(bootstrap_threads, end_their_own_waits_alone) {
     struct over {};
     EXPECT_EQ(on_siblings(2,

@@ -20,7 +20,7 @@ TEST(bound, is_what_the_slowest_level_demands) {
     EXPECT_DOUBLE_EQ(limit(two_racks(), 32 * mib), 32.0 * mib / 62.5e6);
     EXPECT_DOUBLE_EQ(limit(network(8), 8 * mib), 2 * 7.0 / 8 * 8 * mib / 1e9);
     EXPECT_EQ(limit(network(1), mib), 0);
-    // Five nodes at 125 MB/s against two racks at 62.5: the racks.
+    // Two racks at 62.5 MB/s are slower than five nodes at 125 MB/s.
     EXPECT_DOUBLE_EQ(limit(uneven(), mib), mib / 62.5e6);
 }
 
@@ -31,7 +31,7 @@ TEST(bound, depends_on_the_collective) {
         EXPECT_DOUBLE_EQ(limit(h, mib, collective::reduce_scatter), both / 2);
         EXPECT_DOUBLE_EQ(limit(h, mib, collective::allgather), both / 2);
     }
-    // Of unequal nodes the one sends all its blocks, or receives all others.
+    // A node sends all its blocks, or receives all others.
     for (const collective what : {collective::reduce_scatter, collective::allgather}) {
         const hierarchy four_and_two = machine(tree({{4, 2}, {2}})), all_but_one = machine(tree({{3, 3, 1}, {3}}));
         EXPECT_DOUBLE_EQ(limit(four_and_two, mib, what), 4.0 / 6 * mib / 125e6);
@@ -46,7 +46,7 @@ TEST(bound, depends_on_the_collective) {
     }
 }
 
-// On trees it is the bound that all sets of ranks give on any graph: one link is as bad as any set of links.
+// On trees the limit equals the bound over all cuts of a general graph, since some single link is the worst cut.
 TEST(bound, of_allgather_is_the_worst_cut) {
     std::vector<hierarchy> list = machines();
     for (const int ranks : {2, 3, 6, 8})
@@ -63,7 +63,7 @@ TEST(bound, of_allgather_is_the_worst_cut) {
 }
 
 TEST(bound, of_unequal_links) {
-    // All together: 4 vectors over the sum; one alone: a vector.
+    // All links together pass 4 vectors, and each link passes at least one.
     EXPECT_DOUBLE_EQ(limit(unequal_links(62.5e6), mib), mib / 62.5e6);
     EXPECT_DOUBLE_EQ(limit(unequal_links(120e6), mib), 4.0 * mib / 370e6);
     EXPECT_DOUBLE_EQ(limit(unequal_links(62.5e6), mib, collective::broadcast), mib / 62.5e6);
@@ -72,14 +72,14 @@ TEST(bound, of_unequal_links) {
 }
 
 TEST(bound, cuts_of_other_graphs) {
-    // A ring of four, both ways: a half of it holds two blocks, and two links leave it; one vertex, one block and two.
+    // A ring of four in both directions. The worst cut is around three vertices: three blocks leave by two links.
     network_graph ring{4, 4, {}};
     for (int i = 0; i < 4; ++i) {
         ring.links.push_back({i, wrap(i + 1, 4), 1e9});
         ring.links.push_back({i, wrap(i - 1, 4), 1e9});
     }
     EXPECT_DOUBLE_EQ(allgather_bound(ring, 4e9), 3.0 / 2);
-    // The same in one direction: all but one vertex hold three blocks, and one link leaves them.
+    // A ring in one direction: the same three blocks leave by one link.
     std::erase_if(ring.links, [](const auto& l) { return l.to != wrap(l.from + 1, 4); });
     EXPECT_DOUBLE_EQ(allgather_bound(ring, 4e9), 3);
     // Two pairs with a thin link between them.

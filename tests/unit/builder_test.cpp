@@ -1,4 +1,4 @@
-// What the builder adds to what generators say.
+// Order, steps and channels that the builder adds to the generators' instructions.
 
 #include <algorithm>
 #include <vector>

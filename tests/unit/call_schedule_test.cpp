@@ -35,7 +35,7 @@ bool has_stage(const schedule& s) {
 TEST(call_schedule, one_rank_by_itself_runs_what_it_runs_among_all) {
     for (const collective what : all_collectives) {
         if (row_of(what).has_root() || row_of(what).exchange)
-            continue;  // these stages have no root, and exchange nothing
+            continue;  // these stages have no root, and cannot exchange blocks
         collective_call call{.what = what, .count = 100};
         if (row_of(what).blocks) call.blocks = equal_blocks(6, 100);
         const call_layout all(machine, stages, call);

@@ -1,4 +1,4 @@
-// How calls are cut into chunks, for transports that limit chunks and for those that divide them evenly.
+// Chunks of calls, on transports that limit their size and on those that divide them evenly among ranks.
 
 #include <algorithm>
 
@@ -83,7 +83,7 @@ TEST(call_slicing, stages_that_divide_evenly_get_equal_parts) {
             EXPECT_GT(s.tail, 0);
             EXPECT_LE(s.tail, s.chunk);
         }
-    // Messages divide as they like.
+    // Stages by messages need no even parts.
     EXPECT_EQ(slice_call(allreduce_of(1000), rule_of("ring", 0), 6, {.divides_evenly = true}).chunks, 1);
 }
 

@@ -1,4 +1,4 @@
-// The ways to run a collective that the planner considers.
+// Candidates: the stages that the planner considers for a collective.
 
 #include <algorithm>
 #include <set>
@@ -45,7 +45,7 @@ hierarchy slowed(hierarchy h, int l, int child, double by) {
     return h;
 }
 
-// Three racks of two nodes of two ranks, with racks' links as fast as nodes'.
+// Returns three racks of two nodes of two ranks, with racks' links as fast as nodes' links.
 hierarchy even_racks() {
     hierarchy h = machine(tree::uniform(std::vector{2, 2, 3}));
     h.levels[2].bandwidth = h.levels[1].bandwidth;
@@ -62,7 +62,7 @@ TEST(unequal_shares, give_less_to_slow_links) {
     EXPECT_TRUE(shares(slowed(two_nodes(), 1, 0, 0.5), {1}).empty()) << "whoever owns it, both pass the vector once";
 }
 
-// Time allows twice the vector, which a link of half the rate passes once: it passes its node's sums, and no others'.
+// While other links pass the vector twice, a link at half the rate passes it once: its node's sums. So it owns nothing.
 TEST(unequal_shares, of_inner_levels_are_for_each_domain) {
     EXPECT_EQ(shares(slowed(even_racks(), 1, 0, 0.5), {1}), (std::vector{0, 1, 1, 1, 1, 1}));
     EXPECT_EQ(shares(slowed(even_racks(), 1, 0, 0.5), {2}), (std::vector{0, 1, 1}));
@@ -71,7 +71,7 @@ TEST(unequal_shares, of_inner_levels_are_for_each_domain) {
     EXPECT_EQ(shares(slowed(even_racks(), 2, 1, 0.5), {2}), (std::vector{1, 0, 1}));
 }
 
-// Five nodes have 2 x 4 vectors to pass in the time T = 8 / 4.75, each of them 1 + 3 f.
+// The links of five nodes pass 2 x 4 vectors in the time T = 8 / 4.75. A node with share f passes 1 + 3 f of them.
 TEST(unequal_shares, keep_all_links_equally_busy) {
     hierarchy h = machine(tree::uniform(std::vector{2, 5}));
     h = slowed(h, 1, 4, 0.75);
@@ -97,7 +97,7 @@ TEST(candidates, are_different_and_include_the_baselines) {
     }
 }
 
-// GPUs share no memory.
+// GPUs do not share memory.
 TEST(candidates, use_shared_memory_inside_nodes_of_processors_only) {
     std::set<mode> modes;
     for (const hierarchy& h : machines())
@@ -107,7 +107,7 @@ TEST(candidates, use_shared_memory_inside_nodes_of_processors_only) {
                 modes.insert(s.how);
                 EXPECT_EQ(s.levels, std::vector{0}) << describe(h, c.stages);
             }
-    EXPECT_EQ(modes.size(), 2U);  // replicate in a node would stand below other stages
+    EXPECT_EQ(modes.size(), 2U);  // mode replicate is only outermost, not in a node
     for (const fabric inner : {fabric::nvlink, fabric::pcie}) {
         const hierarchy gpus{{link("pair", inner, 20e9, 2e-6, 1e-6), link("node", fabric::bus, 16e9, 1e-6, 0.3e-6)},
                              tree::uniform(std::vector{2, 2})};
@@ -118,10 +118,10 @@ TEST(candidates, use_shared_memory_inside_nodes_of_processors_only) {
         {link("numa", fabric::shm, 10e9, 0.5e-6, 0.3e-6), link("node", fabric::bus, 16e9, 1e-6, 0.3e-6)},
         tree::uniform(std::vector{4, 2})};
     for (const auto& [what, rules] : make_plan("x", sockets).rules) {
-        if (row_of(what).exchange) continue;       // shared memory has no collective of its own for these
-        if (what == collective::reduce) continue;  // one rank that reads all others is slower than a pipeline
+        if (row_of(what).exchange) continue;       // not in shared memory
+        if (what == collective::reduce) continue;  // a root that reads from all is slower than a pipeline
         for (const rule& r : rules) {
-            // In simulations a ring in 64 lanes takes 2 % less there.
+            // For these sizes a ring in 64 lanes is 2 % faster in simulations.
             if (what == collective::broadcast && r.at > 512 * mib) continue;
             for (const stage& s : r.stages)
                 EXPECT_EQ(s.provider, provider::shared_memory) << to_string(what) << ' ' << r.at;
@@ -159,7 +159,7 @@ TEST(candidates, have_the_collectives_mode) {
                 for (const stage& s : c.stages) EXPECT_TRUE(can(s.how, what)) << describe(h, c.stages);
 }
 
-// Many chunks follow one another through it.
+// A chain passes many chunks one after another.
 TEST(candidates, of_roots_include_chains_over_merged_levels) {
     for (const collective what : {collective::broadcast, collective::reduce}) {
         std::set<std::string> all;
@@ -170,7 +170,7 @@ TEST(candidates, of_roots_include_chains_over_merged_levels) {
     }
 }
 
-// All ranks of a node send to other nodes; or the outermost stage scatters too.
+// With scatter inside, all ranks of a node send to other nodes. The outermost stage may scatter, too.
 TEST(candidates, of_roots_scatter_inside) {
     for (const collective what : {collective::broadcast, collective::reduce}) {
         std::set<std::vector<mode>> modes;
@@ -188,7 +188,7 @@ TEST(candidates, of_roots_scatter_inside) {
     }
 }
 
-// Levels that join nothing get no stage of their own.
+// Levels of size 1 get no stage.
 TEST(candidates, leave_out_levels_of_one_child) {
     const hierarchy h = machine(tree::uniform(std::vector{1, 4, 2}));
     for (const candidate& c : candidates(h)) {
@@ -208,7 +208,7 @@ TEST(candidates, use_shared_memory_though_a_level_outside_joins_nothing) {
               predict(inside, {{{0}, 8, mode::scatter, "", provider::shared_memory}}, mib, 1, 0).time);
 }
 
-// Ways to group levels double with each level, and so do their ranks: machines of many take what is worth most.
+// Ways to group levels double with each level, as do ranks. On machines of many levels only the best ways count.
 TEST(candidates, of_many_levels_are_not_too_many) {
     const hierarchy h = pairs_of_pairs(12);
     EXPECT_LT(samples(h, link_rows(h)).count(), 100u);
@@ -220,8 +220,8 @@ TEST(candidates, of_many_levels_are_not_too_many) {
         })) << stages;
 }
 
-// Who has a slow link gets less of the vector: equal parts would take 4/3 of the limit. The plan may have another
-// candidate that meets the limit: a root with the fast link.
+// A node with a slow link gets less of the vector, since equal parts would take 4/3 of the limit. The plan may use
+// another candidate that meets the limit, as a root with a fast link.
 TEST(candidates, weigh_unequal_links) {
     const hierarchy h = unequal_links(62.5e6);
     const std::vector<ranked> all = rank_candidates(h, 32 * mib);
@@ -236,14 +236,14 @@ TEST(candidates, weigh_unequal_links) {
     EXPECT_GT(time(equal), limit(h, 32 * mib) / 0.76);
     EXPECT_LT(time(make_plan("m", h).choose(collective::allreduce, 32 * mib)), limit(h, 32 * mib) / 0.97);
 
-    // And the result is right, for counts that leave some with nothing too.
+    // The result is right, also for counts that leave some ranks without elements.
     for (const std::int64_t count : {0, 1, 9, 10, 1000}) {
         std::vector<schedule> programs;
         for (const schedule& s : generate_all(compose(h, chosen.stages, count, 16), collective::allreduce))
             programs.push_back(lower(s, {}));
         EXPECT_EQ(find_fault(programs), std::nullopt) << count;
     }
-    // One share for each sibling, or for each child of all domains.
+    // Stages have one share for each sibling, or for each child of all domains.
     const auto refused = [&](std::vector<stage> stages) { EXPECT_THROW(stage_tree(h, stages), stage_error); };
     std::vector<stage> stages = chosen.stages;
     stages.back().shares = {1, 1};
@@ -262,8 +262,8 @@ TEST(candidates, weigh_unequal_links) {
     refused(inside({1, 1, 1, 2}));
 }
 
-// A node's link at half its rate passes the vector twice with equal shares, and once if it owns nothing: the rack's
-// other node then has the rack's sums, and others have the result. A rack's link at half its rate likewise.
+// A node's link at half its rate passes the vector twice with equal shares, and once if the node owns nothing: then the
+// rack's other node has the rack's sums, and others the result. The same holds for a rack's link.
 TEST(candidates, weigh_unequal_links_at_all_levels) {
     const hierarchy healthy = even_racks();
     const rule before = make_plan("m", healthy).choose(collective::allreduce, 4 * mib);
@@ -284,7 +284,7 @@ TEST(candidates, weigh_unequal_links_at_all_levels) {
     }
 }
 
-// All ways to run a collective without splitting levels: every grouping of levels, every mode and every algorithm.
+// All stages for a collective without split levels: every grouping of levels, every mode and every algorithm.
 class everything {
 public:
     everything(const hierarchy& h, collective what) : machine_(h), what_(what) { extend(0); }
@@ -308,8 +308,8 @@ private:
                 for (const std::span<const algorithm> rows : {algorithms(), provider_collectives()})
                     for (const algorithm& a : rows) {
                         stage s = run_by({levels, group_of(levels), how}, a.name);
-                        // The planner offers no collective of MPI: a scatter of messages spares the root, MPI's does
-                        // not.
+                        // The planner has no candidates with MPI's rooted collectives: a scatter by messages spares
+                        // the root, but MPI's does not.
                         if (!available(machine_, s, a) || (row_of(what_).has_root() && a.provider == provider::mpi))
                             continue;
                         current_.push_back(std::move(s));
@@ -345,7 +345,7 @@ TEST(candidates, contain_the_best_of_everything) {
         for (const collective what : all_collectives) {
             const everything all(h, what);
             for (const std::int64_t bytes : {std::int64_t{8}, std::int64_t{4096}, std::int64_t{65536}, mib, 64 * mib}) {
-                // With a root there are many times as many: three sizes for them.
+                // With a root there are many more stages, so only three sizes are tested.
                 if (row_of(what).has_root() && (bytes == 8 || bytes == mib)) continue;
                 const ranked found = rank_candidates(h, bytes, what).front();
                 for (const std::vector<stage>& stages : all.stages())

@@ -1,4 +1,4 @@
-// Rules and plans: what is chosen, and what every plan promises.
+// Rules and plans: choices, and guarantees of every plan.
 
 #include <algorithm>
 #include <string>
@@ -44,24 +44,24 @@ TEST(make_plan, gives_each_stage_between_gpus_to_what_is_faster_there) {
         const std::vector<stage> fast = outermost(gpu_nodes(4, verbs, mpi), bytes);
         EXPECT_NE(fast.back().provider, provider::mpi) << bytes;
         EXPECT_EQ(fast.front().provider, provider::nccl);
-        // What the file does not speak of is left alone.
+        // MPI is not used if the machine has no rates for it.
         for (const stage& s : outermost(gpu_nodes(4, verbs, {}), bytes)) EXPECT_NE(s.provider, provider::mpi);
     }
-    // NCCL's own stages only where it knows the groups beforehand.
+    // NCCL's collectives need groups that are known beforehand, so uneven machines do not use them.
     hierarchy uneven = gpu_nodes(2, verbs, mpi);
     uneven.shape = tree({{8, 6}, {2}});
     for (const candidate& c : candidates(uneven))
         for (const stage& s : c.stages) EXPECT_NE(s.provider, provider::nccl);
 }
 
-// The baselines that no plan may be slower than.
+// Returns the baselines that no plan may be slower than.
 std::vector<const char*> floor_of(collective what) {
     if (row_of(what).exchange) return {"direct"};
     return {"flat-ring", "two-level"};
 }
 
-// What moves there is more than prices know of: simulations do. Two racks of two nodes of three ranks have two partial
-// results in each domain.
+// Reproducible calls move more data than prices count, so simulations decide. On two racks of two nodes of three ranks
+// each domain has two partial results.
 TEST(make_plan, for_reproducible_calls_chooses_what_is_fast_there) {
     const hierarchy h = two_racks();
     const plan_data usual = make_plan("x", h), reproducible = make_plan("x", h, true);
@@ -75,7 +75,7 @@ TEST(make_plan, for_reproducible_calls_chooses_what_is_fast_there) {
     EXPECT_EQ(reproducible.rules.at(collective::broadcast), usual.rules.at(collective::broadcast));
 }
 
-// The plans of machines(), which several tests look at.
+// Returns the plans of machines(), which several tests use.
 const std::vector<std::pair<hierarchy, plan_data>>& planned_machines() {
     static const std::vector<std::pair<hierarchy, plan_data>> all = [] {
         std::vector<std::pair<hierarchy, plan_data>> made;
@@ -85,7 +85,7 @@ const std::vector<std::pair<hierarchy, plan_data>>& planned_machines() {
     return all;
 }
 
-// By more than what is equal.
+// Predictions that differ by up to policy.equal count as equal.
 TEST(make_plan, is_never_predicted_slower_than_flat_ring_or_two_level) {
     for (const auto& [h, planned] : planned_machines())
         for (const auto& [what, chosen] : planned.rules) {
@@ -94,7 +94,7 @@ TEST(make_plan, is_never_predicted_slower_than_flat_ring_or_two_level) {
             for (std::int64_t size = 8; size <= std::int64_t{1} << 30; size *= 2)
                 for (const std::int64_t bytes : {size, size + 1, size * 3 / 2}) {
                     const rule& r = rule_for(chosen, bytes);
-                    if (r.simulated > 0) continue;  // below
+                    if (r.simulated > 0) continue;  // see the next test
                     const double time = time_of(h, r, bytes, what) / policy.equal;
                     const std::string where =
                         fmt::format("{} of {} bytes on {}", to_string(what), bytes, shape_text(h.shape));
@@ -104,7 +104,7 @@ TEST(make_plan, is_never_predicted_slower_than_flat_ring_or_two_level) {
         }
 }
 
-// Where a baseline was too long to simulate, it has the higher price. Of long calls, the first rounds are simulated.
+// A baseline that was too long to simulate has a higher price. Of long calls only the first rounds are simulated.
 TEST(make_plan, is_never_simulated_slower_than_flat_ring_or_two_level) {
     int decided = 0;
     for (const hierarchy& h : {three_racks(), machine(tree({{4, 2, 3, 3, 1}, {2, 3}, {2}}))}) {
@@ -128,8 +128,8 @@ TEST(make_plan, is_never_simulated_slower_than_flat_ring_or_two_level) {
     EXPECT_GE(decided, 2);
 }
 
-// Measured there: 7.7 ms for two-level, 9.4 for three lanes of 32 KiB through one stage by level, which has the best
-// price.
+// Measured on such a machine: 7.7 ms with two-level; 9.4 ms with three lanes of 32 KiB and one stage per level, which
+// has the best price.
 TEST(make_plan, sees_lanes_that_queue_for_one_link) {
     const hierarchy h = three_racks();
     const std::vector<stage> by_level{{{0}, 2, mode::root, "", provider::shared_memory},
@@ -145,12 +145,12 @@ TEST(make_plan, sees_lanes_that_queue_for_one_link) {
     EXPECT_GT(r.simulated, 0);
 }
 
-// Lanes that meet on a link keep step: two of them leave it idle, more fill the gaps.
+// Lanes that share a link keep in step. Two lanes leave the link idle at times, and more lanes fill the gaps.
 TEST(make_plan, has_lanes_enough_for_many_ranks) {
     const hierarchy nodes{
         {link("node", fabric::bus, 16e9, 1e-6, 0.3e-6), link("rack", fabric::infiniband, 12.5e9, 2e-6, 0.5e-6)},
         tree::uniform(std::vector{4, 13})};
-    // Links inside a machine of GPUs are in one another's way as those of a network are.
+    // Lanes also compete for links inside a machine of GPUs.
     const hierarchy gpus{{link("switch", fabric::pcie, 12e9, 3e-6, 1e-6), link("numa", fabric::pcie, 8e9, 3e-6, 1e-6),
                           link("node", fabric::pcie, 12e9, 3e-6, 1e-6)},
                          tree({{4, 4, 4, 4, 4, 3, 4, 4, 4, 3, 4, 3, 3}, {3, 3, 2, 3, 2}, {5}})};
@@ -159,7 +159,7 @@ TEST(make_plan, has_lanes_enough_for_many_ranks) {
         rule how = make_plan("x", h).choose(collective::allreduce, bytes);
         const auto simulated = [&] { return simulate(h, how, collective::allreduce, bytes).time; };
         const double more = simulated();
-        // Four lanes lose up to an eighth where nothing can be simulated; twelve lose as much.
+        // If nothing can be simulated, four lanes lose up to an eighth, and so do twelve.
         EXPECT_LT(more, 1.15 * predict(h, how.stages, bytes, how.lanes, how.chunk).time) << describe(h, how.stages);
         how.lanes = 2;
         EXPECT_GT(simulated(), 1.05 * more) << describe(h, how.stages);
@@ -178,7 +178,7 @@ TEST(plan_by_place, has_the_candidates_by_price) {
                 << place << ' ' << bytes;
         }
     }
-    EXPECT_EQ(nth(1'000'000).rules.size(), all_collectives.size());  // the last one there is
+    EXPECT_EQ(nth(1'000'000).rules.size(), all_collectives.size());  // the last candidate
 }
 
 TEST(make_plan, is_within_two_percent_of_the_best_candidate) {
@@ -194,7 +194,7 @@ TEST(make_plan, is_within_two_percent_of_the_best_candidate) {
             }
 }
 
-// Where shares and algorithms are as fast in simulations, ranks send to one other at a time.
+// Among candidates that are as fast in simulations, the plan prefers one in which ranks send to one rank at a time.
 TEST(make_plan, has_ranks_send_long_vectors_to_few_at_once) {
     const hierarchy h = machine(tree({{2, 3, 2, 2}, {4}}));
     const plan_data plan = make_plan("x", h);
@@ -212,7 +212,7 @@ TEST(make_plan, has_ranks_send_long_vectors_to_few_at_once) {
     }
 }
 
-// A vector whose last chunk is shorter than the others takes as long as simulated whole.
+// The time found for a vector with a short last chunk equals that of a simulation of the whole vector.
 TEST(make_plan, simulates_long_vectors_to_their_last_byte) {
     const hierarchy h = machine(tree({{2, 3, 2, 2}, {4}}));
     const plan_data plan = plan_by_place("x", h, 0);
@@ -245,7 +245,7 @@ TEST(make_plan, covers_all_sizes_in_few_rules) {
     }
 }
 
-// Racks of 16 nodes of 128 ranks; one node is a rank short and one rack a node.
+// 32 racks of 16 nodes of 128 ranks; one node lacks a rank, and one rack a node.
 TEST(make_plan, takes_machines_of_many_ranks) {
     std::vector<int> nodes(8 * 4 * 16 - 1, 128), racks(8 * 4, 16);
     nodes[77] = 127;

@@ -1,4 +1,4 @@
-// Who meets in the groups of a composition, and what lowering makes of its stages.
+// Groups of a composition with their members, and lowered stages.
 
 #include <algorithm>
 #include <optional>
@@ -64,7 +64,7 @@ TEST(compose, cuts_that_do_not_coincide_make_segments_of_both) {
               (std::vector<meeting>{{{0, 4}, {0, 3}}, {{4, 6}, {1, 3}}, {{6, 8}, {1, 4}}, {{8, 12}, {2, 4}}}));
 }
 
-// Nodes of equal size that divide the vector differently are not alike.
+// Nodes of equal size may divide the vector differently.
 TEST(compose, shares_may_differ_from_node_to_node) {
     const hierarchy machine = test::machine_of(tree::uniform(std::vector{2, 3}));
     std::vector<stage> stages = two_stages(mode::scatter, "direct", mode::scatter, "direct", 2, 3);
@@ -175,7 +175,7 @@ TEST(compose_blocks, one_rank_hands_on_what_is_for_its_node) {
     }
 }
 
-// The last node's root is alone in its rack and owns a part of each shard of the other one's. Its node's blocks are in
+// The last node is alone in its rack, so its root owns a part of each shard of the other rack. Its node's blocks are in
 // one of these parts.
 TEST(compose_blocks, a_root_that_owns_several_parts_hands_on_one) {
     const hierarchy machine = test::machine_of(tree({{3, 4, 2, 2}, {3, 1}, {2}}));

@@ -1,4 +1,4 @@
-// terrace-bench --discover --compare: what is said of a machine that differs from its file.
+// terrace-bench --discover --compare: its report about a machine that differs from its file.
 
 #include <algorithm>
 #include <string>
@@ -26,7 +26,7 @@ level link(std::string name, fabric medium, double rate, double latency) {
 class contradictions_to_a_file : public testing::Test {
 protected:
     static hierarchy machine() { return racks_of(3, 1500); }
-    // 3 racks of nodes of 2 ranks and 1 Gbit/s, with a link of so many Mbit/s.
+    // Returns 3 racks of nodes of 2 ranks with links of 1 Gbit/s. Racks have uplinks of `uplink` Mbit/s.
     static hierarchy racks_of(int nodes, double uplink) {
         hierarchy h;
         h.levels = {link("node", fabric::shm, 10e9, 0.5e-6), link("rack", fabric::ethernet, 1000 * megabit, 30e-6),
@@ -40,7 +40,7 @@ protected:
         h.levels[1] = with_rates(h.levels[1], rates);
         return h;
     }
-    // What is said of `is` by one who believes in `said`; node `a` is where `b` should be. `sure` levels at most are.
+    // Returns contradictions of the machine `is` to its file `said`, with nodes a and b swapped and `sure` sure levels.
     static std::vector<std::string> told(const hierarchy& is, const hierarchy& said, int a = 0, int b = 0,
                                          int sure = 9) {
         simulated_network net(is, 6);
@@ -63,7 +63,7 @@ TEST_F(contradictions_to_a_file, there_is_none_to_the_truth) {
     EXPECT_EQ(told(with_a_slow_node(machine(), 4), with_a_slow_node(machine(), 4)), none());
 }
 
-// Racks whose links never have to wait, and the faster one of two links, show in no measurement.
+// No measurement shows racks whose uplinks are never full, or the faster one of two links.
 TEST_F(contradictions_to_a_file, there_is_none_where_nothing_can_show) {
     EXPECT_EQ(told(racks_of(3, 4000), racks_of(3, 4000)), none());
     hierarchy two = racks_of(3, 1500);
@@ -74,7 +74,7 @@ TEST_F(contradictions_to_a_file, there_is_none_where_nothing_can_show) {
 }
 
 TEST_F(contradictions_to_a_file, names_a_slow_link) {
-    // With the slow node, a rack of two sends what one node does: its link no longer shows.
+    // A rack of two nodes, one slow, sends as much as one node, so the rack's uplink no longer shows.
     for (const hierarchy& said : {machine(), racks_of(2, 1000)}) {
         const std::vector<std::string> all = told(with_a_slow_node(said, 4), said);
         ASSERT_EQ(all.size(), 1u) << fmt::format("{}", fmt::join(all, "\n"));

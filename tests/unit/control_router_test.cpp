@@ -1,4 +1,4 @@
-// Control messages: a service of one's own, and what no service takes.
+// Control messages: an additional service, and messages that no service accepts.
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
-// What a price counts, beside what all ranks' schedules say: bytes on each link and messages of each rank, on random
-// machines. TERRACE_TEST_ALL=1 looks at more machines.
+// Prices compared with the schedules of all ranks, on random machines: bytes on each link and messages of each rank.
+// TERRACE_TEST_ALL=1 tests more machines.
 
 #include <algorithm>
 #include <cmath>
@@ -25,7 +25,7 @@ namespace {
 
 constexpr int most_ranks = 24;
 
-// Nodes of 1 to 4 ranks in racks of 1 to 3; or a torus, or nodes with several NICs, on rails or not. Links differ.
+// Returns nodes of 1 to 4 ranks in racks of 1 to 3, some with unequal links or NICs (on rails or not); or a torus.
 hierarchy drawn(dice& d) {
     const auto of = [&](int least, std::size_t more) { return least + static_cast<int>(d.below(more)); };
     if (d.below(5) == 0) return torus_of({of(1, 2), of(2, 3), of(2, 2)}, 2);
@@ -58,11 +58,11 @@ hierarchy drawn(dice& d) {
     return h;
 }
 
-// An element count that the members of groups of up to 24 divide, but for groups of 23: with these, doubles would not
-// tell single elements.
+// An element count that groups of up to 24 members divide evenly, except groups of 23: with this factor doubles could
+// not represent single elements.
 constexpr std::int64_t elements = std::int64_t{1024} * 27 * 25 * 7 * 11 * 13 * 17 * 19;
 
-// Whether the shards of all stages are whole elements.
+// Returns whether the shards of all stages are whole elements.
 bool groups_divide(const hierarchy& h, const candidate& c) {
     const tree shape = stage_tree(h, c.stages);
     std::int64_t left = elements;

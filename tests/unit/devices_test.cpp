@@ -26,7 +26,7 @@ TEST(devices, have_rates_of_their_own_or_those_of_the_policy) {
     EXPECT_DOUBLE_EQ(reduce_time(assumed), 1 / policy.gpu_reduces);
 }
 
-// GPUs do not copy through memory that processor cores share.
+// GPUs do not copy through the memory that processor cores share.
 TEST(devices, through_memory_is_for_cores_of_a_node) {
     EXPECT_TRUE(through_memory(two_nodes(), 0));
     EXPECT_FALSE(through_memory(two_nodes(), 1));

@@ -1,4 +1,4 @@
-// terrace-bench --discover over networks that are simulated: the right tree, the right rates, from noisy answers.
+// terrace-bench --discover on simulated networks: finds the tree and its rates from noisy measurements.
 
 #include <algorithm>
 #include <cstdlib>
@@ -25,7 +25,7 @@ constexpr double megabit = 125e3;  // [B/s]
 
 using parts = std::set<std::set<int>>;
 
-// Groups of places.
+// Returns the groups as sets of places.
 parts parts_of(const grouping& g, const std::vector<int>& places) {
     std::vector<std::set<int>> all(at(g.count));
     for (std::size_t r = 0; r < g.of.size(); ++r) all[at(g.of[r])].insert(places[r]);
@@ -42,7 +42,7 @@ level link(std::string name, fabric medium, double rate, double latency) {
     return {.name = std::move(name), .medium = medium, .bandwidth = rate, .latency = latency, .overhead = 1e-6};
 }
 
-// Racks of nodes of some ranks; all nodes send into their rack's link.
+// Returns racks of nodes of several ranks, with oversubscribed uplinks of racks.
 hierarchy random_machine(std::uint64_t seed) {
     test::dice dice(seed * 7919 + 11);
     const std::size_t racks = 1 + dice.below(4);
@@ -59,9 +59,9 @@ hierarchy random_machine(std::uint64_t seed) {
         }
         uplinks.push_back(n * 1000 * megabit / over);
     }
-    // Beside it two others show what they carry, whatever their rack's link does.
+    // Two other nodes of the rack are needed: their links show their rates, whatever the rack's uplink carries.
     if (one_is_slow && children[1].front() > 2) nodes[0] = 500 * megabit;
-    // Of two racks all that one sends the other one gets: the slower link alone shows.
+    // With two racks, one receives all that the other sends, so only the slower uplink shows.
     if (racks == 2) uplinks[0] = uplinks[1] = std::min(uplinks[0], uplinks[1]);
     hierarchy h;
     h.levels = {link("node", fabric::shm, 10e9, 0.5e-6), with_rates(link("rack", fabric::ethernet, 0, 30e-6), nodes)};
@@ -83,7 +83,7 @@ std::string shapes_of(const discovery& d) {
     return text;
 }
 
-// Empty: the discovery has the machine's groups at these levels, no others, and rates within a tenth.
+// Returns "" if the discovery has exactly the machine's groups at these levels, with rates within 10 %.
 std::string difference(const hierarchy& truth, std::vector<int> levels, const discovery& d,
                        const std::vector<int>& places) {
     if (d.levels.size() != levels.size()) return "levels: " + shapes_of(d);
@@ -135,7 +135,7 @@ TEST(discover, finds_random_machines) {
 
 struct shipped {
     const char* name;
-    std::vector<int> levels;  // those that change a probe
+    std::vector<int> levels;  // levels that a probe can find
 };
 
 class shipped_clusters : public testing::TestWithParam<shipped> {};
@@ -182,7 +182,7 @@ TEST(discover, calls_a_flat_network_flat) {
     }
 }
 
-// Of many racks each explains little that the links of the others do not.
+// With many racks, one rack's link explains little that the other racks' links do not.
 TEST(discover, finds_many_racks) {
     hierarchy truth;
     truth.levels = {link("rack", fabric::ethernet, 1000 * megabit, 30e-6),
@@ -194,7 +194,7 @@ TEST(discover, finds_many_racks) {
     }
 }
 
-// A link of racks that never has to wait changes nothing.
+// Uplinks of racks that are never full change no probe.
 TEST(discover, leaves_out_what_changes_no_probe) {
     hierarchy truth;
     truth.levels = {link("node", fabric::shm, 10e9, 0.5e-6), link("rack", fabric::ethernet, 1000 * megabit, 30e-6),
@@ -247,7 +247,7 @@ TEST(discover, says_what_it_knows_when_time_is_up) {
     }
 }
 
-// Others on the network: what one question shows, the next one does not.
+// Other jobs use the network, so a probe does not confirm the previous one.
 TEST(discover, does_not_call_a_busy_network_flat) {
     class busy final : public probes {
     public:
@@ -272,7 +272,7 @@ TEST(discover, does_not_call_a_busy_network_flat) {
     EXPECT_EQ(d.sure_levels(), 0);
 }
 
-// Ranks that share cores with those of other nodes are as late inside nodes as between them.
+// Returns racks with equal latencies inside and between nodes, as if ranks shared cores with ranks of other nodes.
 hierarchy racks_of_like_latency() {
     hierarchy truth = read_cluster(std::filesystem::path(TERRACE_SOURCE_ROOT) / "topologies/three-racks/cluster.yaml",
                                    read_node_in_child)
@@ -281,7 +281,7 @@ hierarchy racks_of_like_latency() {
     return truth;
 }
 
-// Processors that do not keep up: where ranks send and receive at once, some streams get what others leave.
+// Slow processors: if ranks send and receive at once, some streams get only the rate that others leave.
 TEST(discover, asks_half_of_the_nodes_where_all_are_too_much) {
     class slow final : public probes {
     public:

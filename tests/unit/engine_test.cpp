@@ -1,4 +1,4 @@
-// Calls in flight on one rank, on a network where the test says what completes when.
+// Calls in flight on one rank, on a network whose requests complete when the test decides.
 
 #include "executor/engine.hpp"
 
@@ -19,7 +19,7 @@ namespace {
 using test::fake_rank;
 using test::sketch;
 
-// Programs that send one message to rank 1, or run one stage in lane slots.
+// Makes programs that send one message to rank 1, or run one stage in lane slots.
 struct fixture {
     explicit fixture(int lane_slots = 0) : rank(4, 1 << 20, engine::request_slots(2), lane_slots) {}
 
@@ -56,7 +56,7 @@ struct fixture {
     float data[64] = {};
 };
 
-// Calls of other histories have other tags, wherever the network has room for them in tags.
+// Calls after different histories have different tags, if the network's tags have room for that.
 TEST(engine, tags_carry_what_a_rank_has_called) {
     for (const int highest : {std::numeric_limits<int>::max(), (1 << 28) - 1, (1 << 22) - 1}) {
         const call_tags one(0x1234567, highest), other(0x1234568, highest), none(0, highest);
@@ -66,7 +66,7 @@ TEST(engine, tags_carry_what_a_rank_has_called) {
                 EXPECT_LE(tags.of(number), highest);
                 all.insert(tags.of(number));
             }
-        EXPECT_EQ(all.size(), 3u * 4 + 2) << highest;  // numbers without room have the same tag in all
+        EXPECT_EQ(all.size(), 3u * 4 + 2) << highest;  // too large numbers have equal tags in all histories
         EXPECT_EQ(none.of(77), 77);
     }
     EXPECT_EQ(call_tags(0x1234567, 32'766).of(77), 77);

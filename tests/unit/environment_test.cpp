@@ -65,7 +65,7 @@ TEST(environment, a_launcher_says_whether_ranks_outlive_others) {
 
 TEST(environment, launchers_say_how_many_processes_they_start) {
     const auto processes = [](const std::vector<std::string>& variables) { return launch_of(variables).processes; };
-    EXPECT_EQ(processes({"HOME=/", "SLURM_NTASKS=8"}), 0);  // of the job, not of this program
+    EXPECT_EQ(processes({"HOME=/", "SLURM_NTASKS=8"}), 0);  // of the job, not of this job step
     EXPECT_EQ(processes({"OMPI_COMM_WORLD_SIZE=4"}), 4);
     EXPECT_EQ(processes({"PMI_SIZE=4", "PMI_RANK=2"}), 4);
     EXPECT_EQ(processes({"SLURM_STEP_NUM_TASKS=6"}), 6);
@@ -74,7 +74,7 @@ TEST(environment, launchers_say_how_many_processes_they_start) {
     EXPECT_EQ(processes({"PMI_SIZE=many"}), 0);
 }
 
-// Open MPI sets its own variables where MPICH's mpirun has started the program.
+// Open MPI also sets its variables if MPICH's mpirun has started the program.
 TEST(environment, the_first_rank_is_that_of_the_launcher_with_most_processes) {
     for (const int rank : {0, 1}) {
         const std::vector<std::string> variables{"OMPI_COMM_WORLD_SIZE=1", "OMPI_COMM_WORLD_RANK=0", "PMI_SIZE=4",
@@ -189,7 +189,7 @@ TEST(environment, a_communicator_takes_the_plan_from_the_options) {
     EXPECT_EQ(ranks, 8);
 }
 
-// docs/reference/environment.md and the tables that parse cannot differ. The variables for one call each share a row.
+// docs/reference/environment.md agrees with the tables that the parser uses. The variables of single calls share a row.
 TEST(environment, the_documentation_has_every_variable_as_it_is) {
     std::ifstream file(TERRACE_SOURCE_ROOT "/docs/reference/environment.md");
     const std::string page{std::istreambuf_iterator<char>(file), {}};

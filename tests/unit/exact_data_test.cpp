@@ -1,4 +1,4 @@
-// The data by which terrace-bench checks results.
+// The data with which terrace-bench checks results.
 
 #include <algorithm>
 #include <cstddef>
@@ -22,7 +22,7 @@ constexpr std::int64_t elements = 2500;  // more than two periods of the data
 
 using bytes = std::vector<std::byte>;
 
-// Reduces in groups of `group`, then their results.
+// Reduces groups of `group` inputs, then the groups' results.
 bytes reduced(const std::vector<bytes>& inputs, element_type type, reduce_op op, std::size_t group) {
     const auto combine = [&](const std::vector<bytes>& parts, int divisor) {
         if (parts.size() == 1) return parts.front();
@@ -83,7 +83,7 @@ TEST_P(exact_of, faults_show) {
     changed[1500 * size_of(type)] ^= std::byte{1};
     EXPECT_EQ(data.wrong_results(changed.data(), 0, elements), 1);
     const bool flat = op == reduce_op::min || op == reduce_op::max || (op == reduce_op::avg && size_of(type) == 1);
-    if (ranks > 8 && flat) return;  // nearly every element of the result is the same
+    if (ranks > 8 && flat) return;  // nearly all results are equal
     EXPECT_GT(data.wrong_results(result.data() + size_of(type), 0, elements - 1), elements / 4) << "moved by one";
     std::vector<bytes> others = inputs;
     others.back() = others.front();

@@ -1,4 +1,4 @@
-// Exchanges of blocks: how many messages pass between nodes, in which steps, and what is refused.
+// Exchanges of blocks: messages between nodes and their steps, and refused stages.
 
 #include <map>
 #include <set>
@@ -41,7 +41,7 @@ bool leaves_node(const hierarchy& machine, int a, int b) {
     return machine.shape.domain_of(level, a) != machine.shape.domain_of(level, b);
 }
 
-// Messages between nodes, and the elements of all of them.
+// Returns the number of messages between nodes, and the elements in all of them.
 std::pair<int, std::int64_t> between_nodes(const hierarchy& machine, const std::vector<schedule>& all) {
     std::pair<int, std::int64_t> sum;
     for (const schedule& s : all)
@@ -68,7 +68,7 @@ TEST(exchange, one_rank_sends_for_its_node) {
     const hierarchy racks = test::three_racks();  // 3 x 2 nodes of 2 ranks
     const auto of_nodes = programs_of(racks, {over({0}, 2, mode::root), over({1, 2}, 6)}, 4);
     EXPECT_EQ(between_nodes(racks, of_nodes), std::pair(30, std::int64_t{480}));
-    // A node to the other one of its rack and back, a rack to each other one.
+    // Each node sends to the other node of its rack, and back, and each rack to each other rack.
     const auto of_racks = programs_of(racks, {over({0}, 2, mode::root), over({1}, 2, mode::root), over({2}, 3)}, 4);
     EXPECT_EQ(between_nodes(racks, of_racks).first, 12);
     for (const hierarchy& machine : {racks, test::uneven(), test::two_racks()}) {
@@ -156,13 +156,13 @@ TEST(exchange, to_and_from_a_root_has_one_mode) {
               std::pair(1, std::string("mode root after mode scatter; stages of gather have one mode")));
 }
 
-// In mode scatter every rank of the root's node meets ranks elsewhere, by its own NIC.
+// In mode scatter every rank of the root's node exchanges with other nodes, by its own NIC.
 TEST(exchange, to_and_from_a_root_by_all_ranks_of_its_node) {
-    const hierarchy nodes = test::two_nodes();  // 2 of 4 ranks
+    const hierarchy nodes = test::two_nodes();  // 2 nodes of 4 ranks
     for (const collective what : {collective::gather, collective::scatter}) {
         const collective_call call{.what = what, .count = 4, .root = 5, .blocks = equal_blocks(8, 4)};
         const call_layout by_all(nodes, std::vector{over({0}, 4), over({1}, 2)}, call);
-        std::map<int, std::int64_t> elements;  // that leave or come to a rank of the root's node
+        std::map<int, std::int64_t> elements;  // in or out, by rank of the root's node
         for (int r = 0; r < 8; ++r)
             for (const instr& i : by_all.schedule_of(r).instrs)
                 if (i.what == action::send && leaves_node(nodes, r, i.peer))
@@ -171,7 +171,7 @@ TEST(exchange, to_and_from_a_root_by_all_ranks_of_its_node) {
     }
 }
 
-// In mode root a node sends the root's one message, and gets one from it.
+// In mode root the root's node exchanges one message with each other node.
 TEST(exchange, to_and_from_a_root_takes_one_message_for_each_node) {
     const hierarchy racks = test::three_racks();
     for (const collective what : {collective::gather, collective::scatter})
@@ -215,7 +215,7 @@ TEST_F(exchange_contract, a_block_for_another_rank_arrives) {
 }
 
 TEST_F(exchange_contract, a_block_at_the_place_of_another) {
-    // Rank 0 puts both blocks at one place.
+    // Rank 0 receives both blocks into one place.
     instr& in = first(0, action::recv);
     in.dst.part = in.dst.part.begin == 2 ? range{4, 6} : range{2, 4};
     EXPECT_NE(find_fault(all, of), std::nullopt);
@@ -237,7 +237,7 @@ TEST_F(exchange_contract, blocks_are_equal) {
     expect("blocks of 1 and of 3 elements in an exchange");
 }
 
-// Where it has a higher price than direct, simulations have decided.
+// If the plan's stages have a higher price than direct, simulations have chosen them.
 TEST(exchange, is_never_slower_than_direct) {
     for (const hierarchy& machine : test::machines()) {
         const plan_data made = make_plan("test", machine);
@@ -254,7 +254,7 @@ TEST(exchange, is_never_slower_than_direct) {
     }
 }
 
-// The slow link is of a rank that is not in the root's node.
+// The slow link belongs to a rank outside the root's node.
 TEST(exchange, with_a_root_is_no_faster_than_a_slow_link_anywhere) {
     hierarchy nodes = test::two_nodes();
     level& inner = nodes.levels[0];
@@ -265,7 +265,7 @@ TEST(exchange, with_a_root_is_no_faster_than_a_slow_link_anywhere) {
         EXPECT_GE(pricer(nodes).price_stages(stages, what).time(mib, 1, 0), limit(nodes, mib, what)) << to_string(what);
 }
 
-// Small blocks are joined on the way.
+// Stages join small blocks into larger messages.
 TEST(exchange, is_staged_where_messages_are_short) {
     const hierarchy racks = test::three_racks();
     const plan_data made = make_plan("test", racks);
@@ -275,7 +275,7 @@ TEST(exchange, is_staged_where_messages_are_short) {
 }
 
 TEST(exchange, has_a_limit) {
-    // Each node of 4 of 8 ranks sends 16 of the 8 blocks that a vector has; each rack of 6 of 12 ranks 36 of 12.
+    // A vector has 8 blocks, and a node of 4 ranks sends 4 x 4 blocks; with 12 blocks a rack of 6 ranks sends 36.
     EXPECT_DOUBLE_EQ(limit(test::two_nodes(), mib, collective::alltoall), 2.0 * mib / 125e6);
     EXPECT_DOUBLE_EQ(limit(test::two_racks(), mib, collective::alltoall), 3.0 * mib / 62.5e6);
     EXPECT_EQ(limit(test::network(1), mib, collective::alltoall), 0);

@@ -1,4 +1,4 @@
-// Which ranks have failed: what follows from what is known, and that all say the same.
+// Agreement on failed ranks: the verdict that follows from evidence, and equal verdicts on all ranks.
 
 #include <bit>
 #include <chrono>
@@ -27,7 +27,7 @@ constexpr std::chrono::duration<double> patience(0.05);
 testimony_of_failure seen(int rank, evidence by) { return {.rank = rank, .by = rank, .shows = by}; }
 testimony_of_failure pair_of(int by, int rank) { return {.rank = rank, .by = by, .shows = unacknowledged}; }
 
-// Ranks of one process that take turns. Who is dead says nothing more.
+// Ranks of one process that act by turns. Dead ranks send nothing.
 struct agreeing_ranks {
     explicit agreeing_ranks(int size, std::chrono::duration<double> how_patient = patience) : world(size) {
         for (int r = 0; r < size; ++r) {
@@ -41,7 +41,7 @@ struct agreeing_ranks {
         routers[static_cast<std::size_t>(rank)]->receive();
         return of(rank).advance(all_come);
     }
-    // Lets these ranks take turns until all have a verdict, or for long.
+    // Lets these ranks act by turns until all have a verdict, or for 100 turns. Returns true if all have one.
     bool decide(const std::vector<int>& ranks, bool all_come = false) {
         for (int turn = 0; turn < 100; ++turn) {
             bool done = true;
@@ -75,7 +75,7 @@ TEST(failure_agreement, judges_by_the_surest_evidence) {
 }
 
 TEST(failure_agreement, judges_the_side_of_a_cut_that_fewer_are_on) {
-    // Node {4, 5} of three; then two nodes of two, where neither side has more: the one without rank 0.
+    // Node {4, 5} of three is cut off. Of two nodes of two, equal in size, the node without rank 0 has failed.
     EXPECT_EQ(judge({pair_of(0, 4), pair_of(2, 4), pair_of(1, 5), pair_of(3, 5)}),
               (failed_ranks{{4, unacknowledged}, {5, unacknowledged}}));
     EXPECT_EQ(judge({pair_of(4, 0), pair_of(4, 2), pair_of(5, 1), pair_of(5, 3)}),
@@ -119,7 +119,7 @@ TEST(failure_agreement, who_fails_while_ranks_agree_is_named_by_all_or_none) {
     for (int steps = 0; steps < 8; ++steps) {
         agreeing_ranks ranks(5);
         ranks.of(4).add(seen(3, process_ended));
-        for (int s = 0; s < steps; ++s) ranks.step(s % 2 == 0 ? 4 : s / 2);  // then rank 4 is heard no more
+        for (int s = 0; s < steps; ++s) ranks.step(s % 2 == 0 ? 4 : s / 2);  // then rank 4 is silent
         ranks.of(1).add(seen(4, process_ended));
         ASSERT_TRUE(ranks.decide({0, 1, 2})) << steps;
         EXPECT_EQ(ranks.of(0).verdict(), ranks.of(1).verdict()) << steps;
@@ -132,7 +132,7 @@ TEST(failure_agreement, who_makes_no_call_is_not_waited_for_and_adopts_the_verdi
     ranks.of(0).add(seen(3, stopped_by_signal));
     ASSERT_TRUE(ranks.decide({0, 1}));
     EXPECT_EQ(ranks.of(0).verdict(), (failed_ranks{{3, stopped_by_signal}}));
-    ranks.of(2).add(seen(1, process_ended));  // it comes late, and knows more
+    ranks.of(2).add(seen(1, process_ended));  // rank 2 is late, and has more evidence
     ASSERT_TRUE(ranks.decide({2}));
     EXPECT_EQ(ranks.of(2).verdict(), ranks.of(0).verdict());
 }
@@ -214,7 +214,7 @@ TEST(failure_agreement, names_all_that_have_not_come_at_any_size) {
 
 TEST(failure_agreement, what_is_known_passes_by_ranks_that_make_no_call) {
     agreeing_ranks ranks(65);
-    std::set<int> silent{64};  // which is dead; no contact of rank 0 speaks
+    std::set<int> silent{64};  // 64 is dead, and all contacts of rank 0 are silent
     for (const int d : {1, 2, 4, 8, 16, 32}) silent.insert({d, 64 - d});
     ranks.of(0).add(seen(64, process_ended));
     ASSERT_TRUE(ranks.decide(all_but(65, silent)));
@@ -247,7 +247,7 @@ TEST(failure_agreement, each_rank_speaks_to_few_others) {
     }
 }
 
-// Any number of ranks die at random points, and some others find out, one after the other.
+// Any number of ranks die at random points, and some other ranks detect it, one after another.
 TEST(failure_agreement, all_name_the_same_however_ranks_die) {
     for (std::uint64_t seed = 0; seed < 1000; ++seed) {
         dice d(seed);
@@ -257,7 +257,7 @@ TEST(failure_agreement, all_name_the_same_however_ranks_die) {
         const bool all_come = d.coin();
         const std::size_t doomed = all_come ? d.below(at(size)) : 1 + d.below(at(size - 1));
         for (int round = 0; round < 3; ++round) {
-            std::set<int> left = dead, decided;  // of those that have not died
+            std::set<int> left = dead, decided;  // dead or decided; decided and alive
             for (int turn = 0; left.size() < at(size); ++turn) {
                 ASSERT_LT(turn, 100'000) << "seed " << seed << ", round " << round;
                 const int r = static_cast<int>(d.below(at(size)));

@@ -1,4 +1,4 @@
-// A communicator stays broken after its first failure, and a failure at creation reaches all ranks.
+// A communicator stays broken after its first failure. A failure at creation reaches all ranks.
 
 #include <stdexcept>
 #include <thread>

@@ -11,7 +11,7 @@
 namespace terrace::detail::test::flows_test {
 namespace {
 
-// When each of the flows (from, to, bytes), all begun at once, is through.
+// Returns when each of the flows (from, to, bytes) ends, if all begin at once [s].
 std::vector<double> ends(const hierarchy& h, const std::vector<std::tuple<int, int, double>>& begun) {
     link_loads loads(h);
     flows f(loads);
@@ -44,18 +44,18 @@ TEST(flows, headers_take_time_and_are_no_bytes_of_the_vector) {
 }
 
 TEST(flows, share_a_link_and_take_what_others_leave) {
-    // Nodes of 2 ranks; 1 GB/s to each rank, 0.5 GB/s to each node.
+    // Nodes of 2 ranks, with 1 GB/s to each rank and 0.5 GB/s to each node.
     const hierarchy h = free_network(tree::uniform(std::vector{2, 3}));
     EXPECT_EQ(ends(h, {{0, 2, 1e6}}), (std::vector{2e-3}));
-    // Two out of a node: half each, and all of it when the short one is through.
+    // Two flows leave a node. Each gets half of the link; the longer one gets all of it when the short one has ended.
     const auto two = ends(h, {{0, 2, 1e6}, {1, 4, 0.5e6}});
     EXPECT_NEAR(two[1], 2e-3, 1e-12);
     EXPECT_NEAR(two[0], 3e-3, 1e-12);
-    // Rank 2 gets from its neighbour what the network leaves of its link: 1 - 0.5.
+    // The flow from rank 2's neighbour gets the rest of rank 2's link beside the flow from the network: 1 - 0.5.
     const auto mixed = ends(h, {{0, 2, 1e6}, {3, 2, 1e6}});
     EXPECT_NEAR(mixed[0], 2e-3, 1e-12);
     EXPECT_NEAR(mixed[1], 2e-3, 1e-12);
-    // Three into node 1, two of them out of node 0; a fourth out of node 2 takes what these leave there: 0.5 - 1/6.
+    // Three flows enter node 1, one of them from node 2. A fourth leaves node 2 with the rest of its link: 0.5 - 1/6.
     const auto four = ends(h, {{0, 2, 1e6}, {1, 3, 1e6}, {4, 2, 1e6}, {5, 0, 1e6}});
     for (int i = 0; i < 3; ++i) EXPECT_NEAR(four[static_cast<std::size_t>(i)], 6e-3, 1e-12);
     EXPECT_NEAR(four[3], 3e-3, 1e-12);

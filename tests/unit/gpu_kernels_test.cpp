@@ -1,5 +1,5 @@
-// The code of the kernels for GPUs, run here: every thread of a launch, one after the other, in an order that no GPU
-// would choose. What only a GPU can show is in tests/gpu.
+// The code of the kernels for GPUs, run on the host: the threads of a launch run one after another, in an order that no
+// GPU would choose. tests/gpu tests the kernels on a GPU.
 
 #include <vector>
 
@@ -33,7 +33,7 @@ struct on_this_machine {
     }
 };
 
-// The arena after a run, and how many vectors were in tiles.
+// Runs a reduction. Returns its first error, and the number of vectors in tiles.
 std::pair<std::string, std::int64_t> outcome(const reduction& r, int threads, std::int64_t blocks) {
     std::vector<std::byte> room(r.bytes() + reduction::alignment);
     const std::size_t over = reinterpret_cast<std::uintptr_t>(room.data()) & (reduction::alignment - 1);
@@ -73,7 +73,7 @@ TEST(gpu_kernels, many_sources) {
                 }
 }
 
-// What the launcher on the device does: as many blocks as there is work for, 256 threads each.
+// The launcher on the device uses as many blocks as the work needs, of 256 threads each.
 TEST(gpu_kernels, blocks_fit_the_work) {
     alignas(16) std::byte memory[64];
     const void* sources[] = {memory, memory};
@@ -88,7 +88,7 @@ TEST(gpu_kernels, blocks_fit_the_work) {
     EXPECT_EQ(blocks(std::int64_t{1} << 32, 0), std::int64_t{1} << 22);
 }
 
-// Loads that would leave a source, where it is not aligned as the result is: every one lies inside.
+// If a source is not aligned as the result, loads are wider than the data. All of them are inside the source.
 TEST(gpu_kernels, read_inside_their_sources) {
     dice random(seed());
     for (int tries = 0; tries < 2000; ++tries) {

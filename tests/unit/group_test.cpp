@@ -1,4 +1,4 @@
-// Groups: positions counted around, shards of several positions, and one group as its members see it.
+// Groups: positions modulo the size, shards of several positions, and views of one group by its members.
 
 #include <array>
 #include <vector>

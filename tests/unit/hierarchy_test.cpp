@@ -14,7 +14,7 @@ namespace {
 
 using sizes = std::vector<std::vector<int>>;
 
-// Racks of nodes of ranks: [[4, 2], [3, 3, 1]].
+// Two racks with nodes of [4, 2] and [3, 3, 1] ranks.
 const tree uneven{sizes{{4, 2, 3, 3, 1}, {2, 3}, {2}}};
 
 TEST(tree, counts) {

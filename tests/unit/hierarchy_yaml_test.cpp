@@ -30,7 +30,7 @@ TEST(hierarchy_yaml, reads_a_rate_for_each_child) {
     EXPECT_EQ(h.rate(1, 1), 62.5e6);
     EXPECT_EQ(h.levels[1].bandwidth, 125e6);
     EXPECT_EQ(write_hierarchy(h, 0), text);
-    // What is left of it keeps its own; equal ones are one.
+    // A part of the machine keeps its children's rates, as one rate if they are equal.
     EXPECT_EQ(part_of(h, std::vector{0, 1, 4}).levels[1].rates, (std::vector{125e6, 62.5e6}));
     EXPECT_TRUE(part_of(h, std::vector{0, 6}).levels[1].rates.empty());
     EXPECT_EQ(part_of(h, std::vector{4, 5}).levels[1].bandwidth, 62.5e6);
@@ -54,7 +54,7 @@ TEST(hierarchy_yaml, reads_what_nccl_and_mpi_take_for_buffers_on_gpus) {
     const hierarchy h = read(text);
     EXPECT_EQ(write_hierarchy(h, 0), text);
     EXPECT_EQ(nccl_rates(h.levels[0]).stage, 12e-6);
-    EXPECT_DOUBLE_EQ(nccl_rates(h.levels[0]).step, 10e-6);  // the latency, and a kernel
+    EXPECT_DOUBLE_EQ(nccl_rates(h.levels[0]).step, 10e-6);  // the latency plus a kernel's time
     EXPECT_EQ(nccl_rates(h.levels[0]).bandwidth, 380e9);
     EXPECT_EQ(nccl_rates(h.levels[1]).bandwidth, 50e9);
     EXPECT_EQ(mpi_rates(h.levels[1]).step, 25e-6);
@@ -62,7 +62,7 @@ TEST(hierarchy_yaml, reads_what_nccl_and_mpi_take_for_buffers_on_gpus) {
     EXPECT_EQ(device_rates_text(h.levels[0]), "nccl: stage 12 us, step 10 us *, bandwidth 380 GB/s");
     EXPECT_EQ(device_rates_text(h.levels[1]),
               "nccl: stage 11 us *, step 11 us *, bandwidth 50 GB/s *; mpi: step 25 us, bandwidth 12 GB/s *");
-    // A file that says nothing of NCCL: its messages take what messages take.
+    // Without rates for NCCL in the file, its messages have the level's rates.
     level plain = h.levels[0];
     plain.nccl.reset();
     EXPECT_EQ(nccl_rates(plain).step, plain.latency);

@@ -1,4 +1,4 @@
-// Which interfaces of a host are used, and why the others are not.
+// The interfaces of a host that are used, and the reasons against the others.
 
 #include <arpa/inet.h>
 
@@ -19,7 +19,7 @@ using names = std::vector<std::string>;
 
 std::uint32_t address(const std::string& text) { return ::inet_addr(text.c_str()); }
 
-// "10.0.0.1/24"
+// @param text an address as "10.0.0.1/24"
 network_interface link(const std::string& name, const std::string& text, std::int64_t rate = 0, kind is = kind::link) {
     const std::size_t slash = text.find('/');
     return {.name = name,
@@ -42,7 +42,7 @@ other_host host(const std::string& name, const names& addresses) {
     return made;
 }
 
-// By target, the address that packets leave from; "default" for all others.
+// Source addresses of packets by target; "default" for all other targets.
 using routes = std::map<std::string, std::string>;
 
 std::vector<network_interface> judge(std::vector<network_interface> own, const std::vector<other_host>& others,
@@ -70,7 +70,7 @@ std::string why_not(const std::vector<network_interface>& judged, const std::str
 }  // namespace
 
 TEST(interfaces, whose_address_another_host_has_too_are_left_out) {
-    // By the address alone: names and kinds vary.
+    // Only addresses decide, since names and kinds vary.
     const auto all = judge(
         {loopback(), link("eth7", "10.99.0.1/24"), link("docker0", "172.17.0.1/16"),
          bridge("virbr0", "192.168.122.1/24"), link("dummy0", "10.5.0.1/24", 100000)},
@@ -92,7 +92,7 @@ TEST(interfaces, that_are_down_or_have_no_address_are_left_out) {
 }
 
 TEST(interfaces, that_lead_to_no_other_host_are_left_out) {
-    // Each host has a network of containers, as CNI makes it; the other's is reached by eth0, or by the overlay.
+    // Each host has a network of containers, as made by CNI. The other host's is reached by eth0 or the overlay.
     const std::vector<network_interface> own{link("eth0", "10.0.1.5/24"), bridge("cni0", "10.244.1.1/24"),
                                              tunnel("flannel.1", "10.244.1.0/32")};
     const std::vector<other_host> others{host("b", {"10.0.2.5", "10.244.2.1", "10.244.2.0"})};
@@ -105,7 +105,7 @@ TEST(interfaces, that_lead_to_no_other_host_are_left_out) {
     const auto by_both = judge(own, others, both);
     EXPECT_EQ(names_of(by_both), names{"eth0"});
     EXPECT_EQ(why_not(by_both, "flannel.1"), "eth0 goes before a tunnel");
-    EXPECT_EQ(names_of(judge(own, others, overlay)), names{"flannel.1"});  // nothing else leads there
+    EXPECT_EQ(names_of(judge(own, others, overlay)), names{"flannel.1"});  // the only way to b
 }
 
 TEST(interfaces, of_vpns_and_bridges_inside_the_host_come_after_others) {
@@ -124,7 +124,7 @@ TEST(interfaces, that_lead_to_all_hosts_come_before_those_that_lead_to_some) {
     EXPECT_EQ(names_of(lost), names{"eth0"});
     EXPECT_EQ(why_not(lost, "eth1"), "it does not lead to c, and eth0 leads to all");
     EXPECT_FALSE(names_of(judge(own, {host("b", {"10.0.0.2"}), host("c", {"192.168.0.3"})})).empty());
-    // An address that two of the others have shows no way to either.
+    // An address that two other hosts have shows no way to either of them.
     const auto twice = judge(own, {host("b", {"10.0.0.2", "172.17.0.1"}), host("c", {"10.0.0.3", "172.17.0.1"})},
                              {{"default", "192.168.0.1"}});
     EXPECT_EQ(names_of(twice), names{"eth1"});
@@ -139,10 +139,10 @@ TEST(interfaces, that_are_faster_are_used_and_equal_ones_together) {
     EXPECT_EQ(why_not(all, "eth0"), "it has 1000 Mbit/s, and another 100000");
     EXPECT_TRUE(all.front().slower);
     EXPECT_FALSE(all.back().slower);
-    // Nobody knows which of these is faster.
+    // One rate is unknown, so both interfaces are used.
     const auto open = judge({link("eth0", "10.0.0.1/24", 1000), link("eth1", "10.1.0.1/24")}, others);
     EXPECT_EQ(names_of(open), (names{"eth0", "eth1"}));
-    // Both are in one subnet, where packets leave from the address of the first.
+    // Both interfaces are in one subnet, in which packets leave from the first one's address.
     const auto rails = judge({link("ib0", "10.1.7.1/24", 100000), link("ib1", "10.1.7.9/24", 100000)},
                              {host("b", {"10.1.7.2"}), host("c", {"10.1.7.3"})}, {{"default", "10.1.7.1"}});
     EXPECT_EQ(names_of(rails), (names{"ib0", "ib1"}));

@@ -18,7 +18,7 @@ namespace terrace::detail::kernels_test {
 
 namespace {
 
-// One element at a time, in double or, for 64-bit integers, in the type itself.
+// Returns the result of an operation on two elements, computed in double, or bit by bit in 64-bit integers.
 template <class T>
 double plain(reduce_op op, double a, double b) {
     switch (op) {
@@ -53,7 +53,7 @@ T make(int x) {
 template <element T>
 void expect_combined(reduce_op op, int k, std::int64_t count, bool in_place) {
     const int divisor = op == reduce_op::avg ? 4 : 1;
-    // Products and sums of up to 16 of these are exact in every type.
+    // Returns inputs so small that products and sums of up to 16 of them are exact in every type.
     const auto input = [&](std::size_t i, int s) {
         const int spread = static_cast<int>((i * 7 + static_cast<std::size_t>(s) * 13) % 5);
         if (std::is_same_v<T, bool>) return spread % 2;
@@ -154,7 +154,7 @@ TEST(kernels, multiply_rounds_once) {
     }
 }
 
-// Every node of the tree is a reduction of two, rounded to the type.
+// Every node of the tree is a reduction of two inputs, rounded to the type.
 TEST(kernels, combine_by_tree) {
     constexpr std::int64_t count = 3001;
     std::mt19937_64 random(3);
@@ -214,7 +214,7 @@ TEST(kernels, logical_operations_of_integers_give_0_or_1) {
 }
 
 TEST(kernels, short_floats_accumulate_in_float_and_round_once) {
-    // 2048 + 1 is not a float16; adding the ones first would be lost if each step rounded.
+    // 2048 + 1 is not a float16: if each step rounded, the ones would be lost.
     std::vector<float16> values{float16(2048.0f), float16(1.0f), float16(1.0f), float16(1.0f), float16(1.0f)};
     EXPECT_EQ(static_cast<float>(reduce_values(reduce_op::sum, values)), 2052.0f);
     std::vector<bfloat16> short_values{bfloat16(256.0f), bfloat16(1.0f), bfloat16(1.0f)};
@@ -266,11 +266,11 @@ TEST(types, float16_rounds_to_nearest_even) {
     }
     EXPECT_EQ(float16(65519.0f).bits, 0x7bff);
     EXPECT_EQ(float16(65520.0f).bits, 0x7c00);
-    EXPECT_EQ(bfloat16(1.00390625f).bits, 0x3f80);  // halfway: to even
+    EXPECT_EQ(bfloat16(1.00390625f).bits, 0x3f80);  // halfway: rounds to even
     EXPECT_EQ(bfloat16(1.01171875f).bits, 0x3f82);
 }
 
-// Random bits: every kind of number, NaN and infinity among them, at a count and an alignment that fit no vector.
+// Inputs are random bits, so all kinds of numbers occur, also NaN and infinity. Count and alignment fit no vector.
 TEST(reduce, wide_vectors_give_the_same_bits) {
     if (widest_vectors() != vectors::wide) GTEST_SKIP() << "this machine has no wider vectors";
     constexpr std::size_t bytes = 100'008, at = 8;

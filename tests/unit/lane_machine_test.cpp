@@ -1,4 +1,4 @@
-// The rule of issue, by a port that writes down what the machine asks for.
+// The order in which a lane machine issues instructions, recorded by a port.
 
 #include "schedule/lane_machine.hpp"
 
@@ -45,7 +45,7 @@ struct notebook {
     std::vector<std::uint32_t> done;
 };
 
-// One lane with its port.
+// A lane machine with its port.
 template <bool LocalsTakeTime = false>
 struct fixture {
     explicit fixture(const sketch& s, int request_slots = 8, chunk_order order = {})
@@ -98,7 +98,7 @@ TEST(lane_machine, each_segment_of_a_message_occupies_a_slot) {
     EXPECT_EQ(f.port.done, (std::vector<std::uint32_t>{0}));
 }
 
-// Step 1 sends to another rank than step 0 what has come meanwhile: its first send has a fence.
+// Step 1 sends received data to other ranks than step 0, so its first send has a fence.
 sketch halving() {
     return sketch()
         .add(action::send, 1, 0)

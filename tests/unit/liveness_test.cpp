@@ -1,4 +1,4 @@
-// Processes that end, stop and go on, as others see them without their help.
+// Detection of processes that end, stop and continue, without their help.
 
 #include <csignal>
 #include <filesystem>
@@ -30,7 +30,7 @@ using namespace std::chrono_literals;
 
 constexpr std::chrono::duration<double> stopped_for(0.2);
 
-// A process that waits to be ended, or does something and ends.
+// A process that waits until it is killed, or runs `action` and ends.
 class child_process {
 public:
     explicit child_process(const std::function<void()>& action = [] { pause(); }) : pid_(::fork()) {
@@ -51,7 +51,7 @@ private:
     pid_t pid_;
 };
 
-// What is found until it is a failure, or else what is said to be of interest, or for long.
+// Watches until a failure, or evidence `of_interest`, is found, or for `patience`. Returns the sightings.
 template <class Watch>
 std::vector<sighting> look(Watch& watch, std::chrono::duration<double> patience,
                            evidence of_interest = evidence::process_left) {
@@ -67,7 +67,7 @@ std::vector<sighting> look(Watch& watch, std::chrono::duration<double> patience,
 
 network_interface loopback() { return {.name = "lo", .address = ::inet_addr("127.0.0.1")}; }
 
-// Two ranks, on what is said to be a node each.
+// Returns the lifelines of a rank of two, which are treated as ranks of two nodes.
 std::unique_ptr<lifelines> join(const store& meeting, std::chrono::duration<double> silence, port_range ports = {}) {
     const auto by = std::make_shared<store_bootstrap>(meeting, "a directory", 20s);
     team ranks(by, meeting.rank, 2);
@@ -87,7 +87,7 @@ descriptor connected_to(int port) {
     return ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0 ? std::move(fd) : descriptor();
 }
 
-// Ports that are free now, at all addresses.
+// Returns ports that are free now at all addresses.
 port_range some_ports(int count) {
     for (int first = 20000 + ::getpid() % 10000; first < 32000; first += count)
         if (free_ports(0, {first, first + count - 1}, count) == count) return {first, first + count - 1};
@@ -107,7 +107,7 @@ TEST(process_watch, reads_the_state_of_a_process) {
 TEST(process_watch, knows_a_process_that_ends_from_one_whose_first_thread_does) {
     const child_process one, other([] {
         std::thread(pause).detach();
-        ::syscall(SYS_exit, 0);  // this thread alone
+        ::syscall(SYS_exit, 0);  // ends only this thread
     });
     EXPECT_FALSE(is_ending(one.id().pid));
     while (state_of(other.id().pid)->letter != 'Z') std::this_thread::sleep_for(1ms);
@@ -123,7 +123,7 @@ TEST(process_watch, finds_a_process_that_has_ended_and_no_other) {
     const process_watch::shutdown_flag none{0};
     process_watch watch({one.id()}, 20s, {&none}), alone({other.id()}, stopped_for);
     EXPECT_TRUE(look(watch, 20ms).empty());
-    one.send(SIGKILL);  // nobody has waited for it yet
+    one.send(SIGKILL);  // no process has called wait for it yet
     const std::vector<sighting> found = look(watch, 20s);
     ASSERT_EQ(found.size(), 1u);
     EXPECT_EQ(found[0].rank, 7);
@@ -138,7 +138,7 @@ TEST(process_watch, lets_a_process_end_that_has_announced_its_shutdown) {
     one.send(SIGKILL);
     EXPECT_TRUE(look(watch, stopped_for / 2).empty());
     EXPECT_EQ(look(watch, 20s, evidence::has_left).size(), 1u);
-    const std::vector<sighting> found = look(watch, 20s);  // a rank that waits for it would not return
+    const std::vector<sighting> found = look(watch, 20s);  // a rank that waits for it would never return
     ASSERT_EQ(found.size(), 1u);
     EXPECT_EQ(found[0].by, evidence::process_left);
 }
@@ -186,7 +186,7 @@ TEST(acknowledgement, is_missing_since_the_first_byte_that_nothing_came_back_for
     EXPECT_EQ(a.last(), begin);
 }
 
-// A rank that computes for long looks again while its other thread has just sent a reply, which is on the way.
+// A rank that has computed for long looks again just after its other thread has sent a reply, which is in flight.
 TEST(acknowledgement, of_an_old_byte_is_not_missing_where_a_new_one_is_on_the_way) {
     const acknowledgement::time_point begin{};
     acknowledgement a;
@@ -198,7 +198,7 @@ TEST(acknowledgement, of_an_old_byte_is_not_missing_where_a_new_one_is_on_the_wa
     EXPECT_EQ(a.missing_since(), begin + 80s);
 }
 
-// Rank 1 looks at nothing: it computes.
+// Rank 1 computes, and makes no progress.
 TEST(lifelines, find_a_process_that_is_stopped_and_none_that_computes) {
     const temporary_directory directory;
     const child_process other([&] {
@@ -237,7 +237,7 @@ TEST(lifelines, tell_the_end_of_a_process_from_its_shutdown) {
     }
 }
 
-// The others call before the other rank does.
+// The strangers connect before the other rank does.
 TEST(lifelines, are_made_however_many_others_call_and_say_nothing_or_another_key) {
     const temporary_directory directory;
     const port_range ports = some_ports(1);

@@ -1,4 +1,4 @@
-// Which of a node's interfaces a rank uses.
+// The interface of its node that a rank uses.
 
 #include <array>
 #include <string>

@@ -30,7 +30,7 @@ double most_bytes(const simulation& s, int row) {
 }
 
 TEST(nic_prices, one_rank_has_one_nic) {
-    // A chain over all ranks: each node's data leaves by the NIC of one rank, a quarter of the node's rate.
+    // In a chain over all ranks each node's data leaves by one rank's NIC, with a quarter of the node's rate.
     const std::vector<stage> chain{{{0, 1}, 8, mode::root, "chain"}};
     const double bytes = 8.0 * mib, rate = 125e6 / 4;
     const prediction p = predict(four_nics(), chain, 8 * mib, 1, 0, collective::broadcast);
@@ -61,7 +61,7 @@ TEST(nic_prices, a_slow_nic_counts) {
     EXPECT_GT(simulate(h, rule_of(staged), collective::allreduce, 8 * mib).time, 2.0 * mib / 5e6);
 }
 
-// As without NICs: the same bytes pass the busiest NIC as the prices say.
+// The busiest NIC carries as many bytes in a simulation as in the price.
 TEST(nic_prices, nics_carry_the_bytes_that_are_predicted) {
     for (const std::vector<int>& shape : {std::vector{4, 2}, {4, 4}, {2, 2, 2}, {4, 2, 2}})
         for (const std::string nics : {"{count: 2}", "{count: 4}", "{count: 2, rails: true}"}) {
@@ -77,7 +77,7 @@ TEST(nic_prices, nics_carry_the_bytes_that_are_predicted) {
         }
 }
 
-// More positions than are run one by one: counted by what one of them sends.
+// In groups with too many positions to run each, the price counts the messages of one position.
 TEST(nic_prices, large_groups_charge_nics_too) {
     const hierarchy h = with_nics(machine(tree::uniform(std::vector{8, 6})), "{count: 4, rails: true, spine: 10 MB/s}");
     for (const std::string_view by : {"ring", "direct"}) {
@@ -110,7 +110,7 @@ TEST(nic_prices, limits_are_those_of_nodes_and_of_rails) {
     EXPECT_DOUBLE_EQ(limit(four_nics(), mib, collective::broadcast), mib / 125e6);
     const hierarchy uneven = with_nics(machine(tree({{4, 4}, {2}})), "{count: [4, 2], bandwidth: 20 MB/s}");
     EXPECT_DOUBLE_EQ(limit(uneven, mib, collective::broadcast), mib / 40e6);
-    // A node's NICs on rails of its own reach the other nodes over the spine alone.
+    // NICs on rails that no other node has reach other nodes only over the spine.
     const hierarchy alone = with_nics(machine(tree({{4, 4, 4}, {3}})),
                                       "{count: [4, 1, 1], bandwidth: [5 MB/s, 5 MB/s, 5 MB/s, 5 MB/s, 20 MB/s, "
                                       "20 MB/s], rails: true, spine: 1 MB/s}");
@@ -131,8 +131,8 @@ TEST(nic_prices, rows_have_names) {
     EXPECT_EQ(link_rows(two_nodes()).count(), 2);
 }
 
-// One of eight NICs is at half its rate: its rank, and the one at its place in the other node, get half as much as
-// others.
+// One of eight NICs has half the rate. Its rank, and the rank at the same position in the other node, get half as much
+// of the vector as other ranks.
 TEST(nic_prices, plans_spare_a_slow_nic) {
     const hierarchy h = with_nics(two_nodes(),
                                   "{count: 4, bandwidth: [250 Mbit/s, 250 Mbit/s, 125 Mbit/s, 250 Mbit/s, "
@@ -158,8 +158,8 @@ TEST(nic_prices, plans_spare_a_slow_nic) {
     }
 }
 
-// A NIC at half its rate holds up whoever it is that has it, and a thin spine the ranks without a peer on their rail.
-// By its price alone a broadcast of 256 KiB took 1.46 times as long there as flat rings, a reduce of 8 MiB 1.32.
+// A NIC at half its rate delays any rank that uses it, and a thin spine delays ranks without a peer on their rail. If
+// prices decided, a broadcast of 256 KiB would take 1.46 times as long as flat rings, and a reduce of 8 MiB 1.32 times.
 TEST(nic_prices, simulations_judge_calls_with_a_root) {
     std::string rates = "250 Mbit/s, 125 Mbit/s";
     for (int nic = 2; nic < 16; ++nic) rates += ", 250 Mbit/s";

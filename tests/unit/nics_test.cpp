@@ -14,7 +14,7 @@
 namespace terrace::detail::nics_test {
 namespace {
 
-// Two nodes of four ranks, or those of a tree.
+// Reads a machine with two nodes of four ranks, or with the nodes of a tree.
 hierarchy read(const std::string& nics, const std::string& more = "", const std::string& tree = "") {
     const std::string sizes = tree.empty() ? ", size: 4" : "", outer = tree.empty() ? ", size: 2" : "";
     return read_hierarchy(document::parse("levels:\n  - {name: node" + sizes + ", fabric: shm}\n  - {name: cluster" +

@@ -1,4 +1,4 @@
-// Messages in memory that ranks of a node share, before a network's. Threads are the ranks.
+// Messages in memory that ranks of a node share, in front of a network. Ranks are threads.
 
 #include <algorithm>
 #include <array>
@@ -28,7 +28,7 @@ struct alignas(64) ring_memory {
     std::array<std::byte, record_ring::bytes_for(capacity)> bytes{};
 };
 
-// Counts what passes through the network behind.
+// Counts the messages that go over the network.
 class counting_messages final : public messages {
 public:
     counting_messages(std::unique_ptr<messages> real, std::atomic<int>& sends)
@@ -71,7 +71,7 @@ std::unique_ptr<messages> through_memory(connection& by, std::atomic<int>& sends
     return with_node_messages(behind, by.memory)->connect(by.ranks, slots);
 }
 
-// Where ranks may not read each other's memory.
+// Connects ranks that may not read each other's memory.
 std::unique_ptr<messages> through_rings_alone(connection& by, std::atomic<int>& sends, int slots) {
     std::unique_ptr<messages> behind = counting_network(by.net, sends).connect(by.ranks, slots);
     node_messages::node on{peers_of(by.ranks.nodes(), by.ranks.rank()), {}, 0, {}};
@@ -81,7 +81,7 @@ std::unique_ptr<messages> through_rings_alone(connection& by, std::atomic<int>& 
     return std::make_unique<node_messages>(std::move(behind), by.ranks.rank(), std::move(on), slots);
 }
 
-// Runs a body on the ranks of some nodes. Returns how many messages the network behind has carried.
+// Runs `body` on the ranks of these nodes. Returns the number of messages that went over the network.
 int on_all(const std::vector<int>& nodes, const rank_body& body, const connector& connect = through_memory,
            int slots = 64) {
     loopback_world world(nodes);
@@ -99,7 +99,7 @@ int on_all(const std::vector<int>& nodes, const rank_body& body, const connector
     return sends;
 }
 
-// Polls until so many slots have completed, or the network has failed.
+// Polls until this number of slots has completed, or the network has failed.
 void wait_for(messages& wire, int slots) {
     for (int done = 0; done < slots && !wire.fault() && wire.lost().empty();) {
         done += static_cast<int>(wire.poll().size());
@@ -157,7 +157,7 @@ namespace {
 
 constexpr std::array<std::size_t, 3> all_ways{0, 5000, 100'000};  // [bytes]
 
-// Each of three ranks sends messages to each other one.
+// Each of three ranks sends messages to each other rank.
 void exchange_all(int rank, messages& wire) {
     std::array<std::array<std::vector<char>, all_ways.size()>, 3> sent, got;
     int slot = 0;
@@ -186,7 +186,7 @@ TEST(node_messages, the_network_carries_long_ones_where_memory_may_not_be_read) 
     EXPECT_EQ(on_all({3}, exchange_all, through_rings_alone), 6);
 }
 
-// More than a ring holds, in another order than they are received in, before they are asked for.
+// More messages than a ring holds, sent before they are received, and in another order.
 TEST(node_messages, early_and_control_messages_wait_without_their_receiver) {
     constexpr int many = 300;
     on_all(
@@ -219,7 +219,7 @@ TEST(node_messages, early_and_control_messages_wait_without_their_receiver) {
         through_memory, many);
 }
 
-// In a ring, and straight from the sender's memory.
+// A receive may be longer than its message, in a ring, and if data are read from the sender's memory.
 TEST(node_messages, a_message_may_be_shorter_than_there_is_room) {
     on_all({2, 1}, [](int rank, messages& wire) {
         EXPECT_TRUE(wire.traits().takes_shorter);
@@ -246,7 +246,7 @@ TEST(node_messages, a_message_that_is_too_long_is_a_failure) {
     });
 }
 
-// The memory that it was sent from may be anything's by now.
+// The sender may have reused the memory of the message.
 TEST(node_messages, what_its_sender_has_given_up_is_not_received) {
     std::atomic<bool> given_up = false;
     on_all({2}, [&](int rank, messages& wire) {

@@ -1,4 +1,4 @@
-// Several rings through the nodes of a group: their orders, what they send, and what prices say of it.
+// Several rings through the nodes of a group: their orders, messages and prices.
 
 #include "schedule/node_rings.hpp"
 
@@ -18,13 +18,13 @@
 namespace terrace::detail::test::node_rings_test {
 namespace {
 
-// A group of numbered ranks whose shards have so many elements.
+// Returns a group of numbered ranks with shards of these numbers of elements.
 group shards_of(const std::vector<int>& counts) {
     const std::vector<std::int64_t> all(counts.begin(), counts.end());
     return group::numbered(static_cast<int>(counts.size())).with_shards(side_by_side(all));
 }
 
-// Elements by sender and receiver, and what each position adds to others.
+// Elements sent, by sender and receiver, and elements that each position reduces.
 struct moved {
     std::map<std::pair<int, int>, double> sent;
     std::vector<double> reduced;
@@ -88,7 +88,7 @@ TEST(node_rings, every_position_sends_to_another_node_once) {
     EXPECT_EQ(enters, std::vector<int>(16, 1));
 }
 
-// What prices read off programs whose equal steps are written once is what whole programs do.
+// Prices read programs in which equal steps occur once. Their moves equal those of whole programs.
 TEST(node_rings, moves_are_what_programs_do) {
     const algorithm& rings = *find_algorithm("rings");
     for (const std::vector<int>& nodes : {std::vector{0, 0, 1, 1}, std::vector{0, 0, 0, 1, 1, 1},
@@ -102,7 +102,7 @@ TEST(node_rings, moves_are_what_programs_do) {
             }
 }
 
-// So it is of other algorithms: of equal shards and of others, and where one position is read for all.
+// The same holds for other algorithms, for equal and unequal shards, and if one position is read for all.
 TEST(group_messages, are_what_programs_do) {
     for (const algorithm& a : algorithms())
         for (const int size : {2, 3, 5, 8, 11})

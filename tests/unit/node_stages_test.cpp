@@ -1,4 +1,4 @@
-// Stages in shared memory, run by node_stages itself: all ranks of a node in one thread, moved along in random order.
+// Stages in shared memory, run by node_stages: all ranks of a node are in one thread, and progress in random order.
 
 #include <sys/mman.h>
 
@@ -25,13 +25,13 @@ namespace terrace::detail::test::node_stages_test {
 namespace {
 
 constexpr int ranks = 3, root = 1, slots = 2;
-constexpr std::int64_t elements = 40;  // of each buffer; the group's part lies inside
+constexpr std::int64_t elements = 40;  // of each buffer, which contains the group's part
 constexpr std::size_t buffer_bytes = elements * sizeof(std::int32_t);
 constexpr std::int32_t untouched = -77;
 
 const group whole_group({0, 1, 2}, {{3, 9}, {9, 9}, {9, 33}}, root);
 
-// Memory of all ranks, as shared_region has it.
+// Returns shared memory of all ranks.
 shared_region region_of(std::size_t bytes) {
     const auto lines = (bytes + 63) / 64;
     struct alignas(64) line {
@@ -43,7 +43,7 @@ shared_region region_of(std::size_t bytes) {
     return made;
 }
 
-// Where a rank has what it gives and what it gets.
+// Places of a rank's input and result.
 enum class place { slot, slot_to_plain, slot_to_window, window, window_in_place };
 constexpr std::array places{place::slot, place::slot_to_plain, place::slot_to_window, place::window,
                             place::window_in_place};
@@ -76,7 +76,7 @@ public:
         }
     }
 
-    // A rank's buffers, and what it passes in. Without `keeps` its own shard lies beside what peers read.
+    // Sets a rank's buffers and input. With `keeps_shard` its own shard is not in the memory that peers read.
     void put(int rank, place where, int slot, bool keeps_shard) {
         rank_memory& m = memory[at(rank)];
         const auto values = [](std::byte* p) { return reinterpret_cast<std::int32_t*>(p); };
@@ -110,7 +110,7 @@ public:
         return c;
     }
 
-    // Starts the calls, one by rank, and moves all ranks along, in random order. False if some never complete.
+    // Starts the ranks' calls, and runs all ranks in random order. Returns false if a call does not complete.
     bool run(const std::vector<stage_call>& calls) {
         std::array<bool, ranks> started{}, complete{};
         for (int turn = 0; turn < 10'000; ++turn) {
@@ -136,10 +136,10 @@ private:
     dice& dice_;
 };
 
-// What a rank gets by the stage's contract, which knows of no memory: the elements, and from which ranks they come.
+// Result of a rank by the stage's contract: elements, and the ranks that they come from.
 struct due {
     range part;
-    std::optional<int> from;  // one rank; else the sum over all
+    std::optional<int> from;  // one rank; empty: the sum over all
 };
 
 std::vector<due> due_of(action what, int rank) {
@@ -174,7 +174,7 @@ constexpr std::array all_stages{action::stage_reduce_scatter, action::stage_allg
 
 }  // namespace
 
-// One stage after the other in the same slots: each rank has its buffers where it likes.
+// One stage after another in the same slots. Each rank has its buffers in any place.
 TEST(node_stages, give_every_rank_what_the_stage_promises) {
     dice d(1);
     node n(d);
@@ -196,7 +196,7 @@ TEST(node_stages, give_every_rank_what_the_stage_promises) {
     }
 }
 
-// A rank that has made another call is waited for: nobody reads memory that is meant for something else.
+// If a rank has made another call, the others wait for it: no rank reads memory of another call.
 TEST(node_stages, do_not_run_with_those_that_have_made_other_calls) {
     dice d(7);
     for (const action what : all_stages) {
@@ -209,12 +209,12 @@ TEST(node_stages, do_not_run_with_those_that_have_made_other_calls) {
         }
         EXPECT_FALSE(n.run(calls)) << to_string(what);
         EXPECT_EQ(n.memory[2].plain, std::vector<std::int32_t>(elements, untouched)) << to_string(what);
-        if (what == action::stage_reduce) continue;  // rank 2 may wait for the root alone
+        if (what == action::stage_reduce) continue;  // rank 2 may wait for no rank
         EXPECT_FALSE(n.stages[2]->missing(0).empty()) << to_string(what);
     }
 }
 
-// Stages of one turn follow one another by their channels, without waiting for all ranks in between.
+// Stages of one turn are distinguished by their channels, so ranks do not wait for all others between stages.
 TEST(node_stages, a_rank_may_be_stages_ahead) {
     dice d(2);
     node n(d);
@@ -268,7 +268,7 @@ TEST(node_stages, name_the_ranks_that_they_wait_for) {
     EXPECT_EQ(n.stages[1]->missing(0), std::vector{2});
 }
 
-// The root of a last stage is through before its peers have read its slot, which must not be written until they have.
+// The root completes a last stage before its peers have read its slot. Until then nothing may write the slot.
 TEST(node_stages, a_slot_is_not_ready_before_peers_have_read_it) {
     dice d(4);
     node n(d);
@@ -294,7 +294,7 @@ TEST(node_stages, a_slot_is_not_ready_before_peers_have_read_it) {
     EXPECT_EQ(done.size(), 3u);
 }
 
-// In a window a stage is over only when nobody reads the caller's memory any more, last or not.
+// With windows a stage completes only when no peer reads the caller's memory any more, even the last stage.
 TEST(node_stages, windows_are_the_callers_again_when_the_stage_is_complete) {
     dice d(5);
     node n(d);
@@ -326,7 +326,7 @@ TEST(node_stages, a_rank_with_work_does_not_sleep) {
     EXPECT_FALSE(n.stages[0]->sleep());
 }
 
-// Of each slot as much as the longest vector so far is long; short ones lie in the mailbox.
+// Each slot takes as much memory as the longest vector so far needs. Short vectors are in the mailbox.
 TEST(node_memory, slots_take_memory_as_calls_need_it) {
     using pieces = std::vector<std::pair<std::size_t, std::size_t>>;
     constexpr std::size_t slot_bytes = 16384;
@@ -362,13 +362,13 @@ TEST(node_memory, slots_take_memory_as_calls_need_it) {
     }
 }
 
-// A buffer of the caller that begins where a region ends is no memory of it.
+// A caller's buffer that begins at the end of a region is not memory of the region.
 TEST(node_memory, ends_before_what_is_mapped_behind_it) {
     constexpr std::size_t page = 4096;
     const std::size_t arena_bytes = node_memory::arena_bytes(slots, page);
     ASSERT_EQ(arena_bytes % page, 0u);
     shared_region arena = region_of(arena_bytes);
-    // Two mappings side by side: the rank's part, and what the caller maps next.
+    // Two adjacent mappings: the rank's part, and the caller's next one.
     void* const both = ::mmap(nullptr, arena_bytes + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     ASSERT_NE(both, MAP_FAILED);
     std::byte* const part = static_cast<std::byte*>(both);

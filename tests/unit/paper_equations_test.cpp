@@ -1,5 +1,5 @@
-// The performance model of the BlueConnect paper (Cho et al., MLSys 2019), its equations 1 to 10 evaluated as printed,
-// beside ours. The paper knows no time of processors, so that ours has none here: no overhead, endless reduction.
+// The performance model of the BlueConnect paper (Cho et al., MLSys 2019), its equations 1 to 10 as printed, compared
+// with Terrace's model. The paper has no processor time, so here Terrace's has no overhead, and fast reductions.
 //
 // a: start-up, W = w[0], w[1] ...: rates of links, innermost first, p[i]: children of level i, N: bytes.
 
@@ -44,12 +44,12 @@ double two_level(const counts& p, const rates& w) {  // 7
     return 2 * halving(p[0], N, w[0]) + 2 * ring(p[0], N, w[0]) + 2 * better(product(p) / p[0], N, least(w));
 }
 
-// The product of the first i.
+// Returns the product of the first i.
 double before(const counts& p, std::size_t i) {
     return product({p.begin(), p.begin() + static_cast<std::ptrdiff_t>(i)});
 }
 
-// The written-out form has own = true; the range of the compact one, j < i, has not, and takes w_0 for the first.
+// own = true: the paper's written-out form. The compact form omits the stage's own rate (j < i; w_0 for the first).
 double tree_stages(const counts& p, const rates& w, bool own) {  // 9
     double sum = 0;
     for (std::size_t i = 0; i < p.size(); ++i) {
@@ -76,7 +76,7 @@ hierarchy machine(const counts& p, const rates& w, bool torus = false) {
     hierarchy h{{}, tree::uniform(p), {1e18}};
     for (std::size_t l = 0; l < p.size(); ++l) {
         const bool dimension = torus && l > 0;
-        // All nodes of a child have links to the next one, and there is one each way.
+        // Each node of a child has a link to the next child, one in each direction.
         const double links = dimension ? before(p, l) / p[0] * (p[l] > 2 ? 2 : 1) : 1;
         h.levels.push_back({.name = fmt::format("l{}", l),
                             .medium = l == 0 ? fabric::pcie : fabric::infiniband,
@@ -119,8 +119,8 @@ TEST(paper, equations_5_and_6_are_one) {
     }
 }
 
-// Where all links are alike, ours is equation 6. Where they differ, a step of ours does not wait for the slowest hop:
-// the busiest link still passes everything.
+// With equal links Terrace's model gives equation 6. With different links its steps do not wait for the slowest hop,
+// but the busiest link still passes all data.
 TEST(paper, equation_6_of_a_flat_ring) {
     for (const counts& p : {counts{4, 2}, {3, 5}, {4, 3, 2}}) {
         const rates alike(p.size(), 1e9);
@@ -133,8 +133,8 @@ TEST(paper, equation_6_of_a_flat_ring) {
     }
 }
 
-// The paper reduces in the node by a reduce-scatter and a gather. Ours has one stage for that, which a binomial tree
-// or one exchange with the root runs; what is among nodes is the same.
+// In a node the paper reduces by a reduce-scatter and a gather, and Terrace by one stage: a binomial tree, or a direct
+// exchange with the root. The stages between nodes are equal.
 TEST(paper, equation_7_of_two_levels) {
     for (const counts& p : {counts{2, 8}, {4, 3}, {8, 4}}) {
         const rates w{16e9, 1e9};
@@ -165,9 +165,9 @@ TEST(paper, equation_9_of_trees) {
     EXPECT_LT(tree_stages({4, 8}, {20e9, 1e9}, false), 0.9 * tree_stages({4, 8}, {20e9, 1e9}, true));
 }
 
-// Of odd rings: of others the paper takes halving, whose messages go over several hops, which ours counts. Equal where
-// the dimensions' links are alike. Where they differ, the paper has the slowest of all dimensions so far,
-// and ours that of the stage's own.
+// Only odd rings: for other sizes the paper uses halving, and Terrace also counts that its messages take several hops.
+// The models are equal if all dimensions have equal links. Otherwise the paper uses the slowest of the dimensions so
+// far, and Terrace the stage's own dimension.
 TEST(paper, equation_10_of_tori) {
     for (const counts& p : {counts{2, 5, 3}, {4, 3, 7, 3}}) {
         rates w(p.size(), 3e9);
@@ -180,8 +180,8 @@ TEST(paper, equation_10_of_tori) {
     }
 }
 
-// What the paper concludes: 7 has fewer start-ups than 6, 9 fewer than 7, and of large vectors 9 moves the least over
-// slow links.
+// The paper's conclusion: equation 7 has fewer start-ups than 6, and 9 fewer than 7. For large vectors 9 moves the
+// least data over slow links.
 TEST(paper, the_order_of_the_three) {
     const counts p{8, 16};
     const rates w{20e9, 2e9};

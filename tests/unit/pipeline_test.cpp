@@ -14,13 +14,13 @@ TEST(pipeline, cuts_a_vector_into_chunks) {
     EXPECT_EQ(chunks_of(1, 1000), 1);
 }
 
-// One chunk costs its time, in as many lanes as may be.
+// One chunk takes its time, with any number of lanes.
 TEST(pipeline, of_one_chunk) {
     const pipeline p{.chunks = 1, .chunk_time = 10, .busiest = 4, .lane_time = 10};
     for (const int lanes : {1, 2, 8}) EXPECT_EQ(p.time(lanes), 10);
 }
 
-// In one lane chunks follow one another. In lanes enough, one ends each time the busiest resource has done one.
+// In one lane chunks run one after another. With enough lanes the busiest resource decides how often a chunk ends.
 TEST(pipeline, overlaps_chunks_in_lanes) {
     const pipeline p{.chunks = 5, .chunk_time = 10, .busiest = 2, .lane_time = 10};
     EXPECT_EQ(p.time(1), 5 * 10);
@@ -31,14 +31,14 @@ TEST(pipeline, overlaps_chunks_in_lanes) {
     EXPECT_EQ(p.time(9), 10 + 4 * 2);
 }
 
-// A chunk on its way to a root leaves a rank's lane long before it ends.
+// A chunk that moves to or from a root leaves a rank's lane long before the chunk ends.
 TEST(pipeline, lanes_are_free_once_a_chunk_has_left_a_rank) {
     const pipeline p{.chunks = 5, .chunk_time = 100, .busiest = 4, .lane_time = 8};
     EXPECT_EQ(p.time(1), 100 + 4 * 8);
     EXPECT_EQ(p.time(2), 100 + 2 * 8);
 }
 
-// Other chunks fill the gaps that a part on long hops leaves on a ring's links, as far as there are any.
+// While a part is on a long hop of a ring, other links are idle. Other chunks, if any, fill these gaps.
 TEST(pipeline, fills_idle_links) {
     const pipeline p{.chunks = 3, .chunk_time = 10, .busiest = 4, .idle = 5, .lane_time = 10};
     EXPECT_EQ(p.time(3), 10 - 5 + 2 * 4);

@@ -1,4 +1,4 @@
-// Which place in the plan each rank has.
+// Places of ranks in the plan.
 
 #include <string>
 #include <vector>
@@ -19,7 +19,7 @@ namespace {
 using numbers = std::vector<int>;
 using names = std::vector<std::string>;
 
-// Nodes of 2, 2 and 1 ranks.
+// Returns nodes of 2, 2 and 1 ranks.
 hierarchy planned(names hosts) {
     hierarchy h{{{.name = "node"}, {.name = "cluster", .medium = fabric::ethernet}}, tree({{2, 2, 1}, {3}})};
     h.hosts = std::move(hosts);
@@ -40,7 +40,7 @@ bool says(const std::string& text, const names& parts) {
 
 TEST(places, without_names_nodes_come_by_their_lowest_rank) {
     EXPECT_EQ(places_of(planned({}), numbers{0, 0, 2, 2, 4}, {}), (numbers{0, 1, 2, 3, 4}));
-    // Ranks dealt out over the nodes in turn.
+    // Ranks are dealt out over the nodes by turns.
     EXPECT_EQ(places_of(planned({}), numbers{0, 1, 2, 0, 1}, {}), (numbers{0, 2, 4, 1, 3}));
     EXPECT_TRUE(
         says(refusal(planned({}), {0, 1, 1, 3, 3}, {}),
@@ -72,7 +72,7 @@ TEST(places, a_host_that_does_not_fit_is_named) {
                      {"two nodes", "\"node2.site\""}));
 }
 
-// Names that differ behind the first dot alone are told apart where they are given in full.
+// Names that differ only behind the first dot are different if they are given in full.
 TEST(places, full_names_come_first) {
     const hierarchy h = planned({"n.east", "n.west", "m"});
     EXPECT_EQ(places_of(h, numbers{0, 0, 2, 2, 4}, names{"n.west", "n.west", "n.east", "n.east", "m"}),
@@ -81,7 +81,7 @@ TEST(places, full_names_come_first) {
                      {"topology.levels: host \"n\" may be any of the plan's n.east,n.west", "options::place"}));
 }
 
-// Threads of this process stand for ranks, all on one host.
+// Ranks are threads of this process, all on one host.
 TEST(places, ranks_are_put_in_the_plans_order) {
     loopback_world world(numbers{1});
     hierarchy h{{{.name = "node"}}, tree::uniform(numbers{1})};

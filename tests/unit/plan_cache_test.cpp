@@ -1,4 +1,4 @@
-// Plans that jobs keep for the next job on such a machine.
+// Plans that jobs keep for later jobs on an equal machine.
 
 #include "api/creation/plan_cache.hpp"
 
@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A cache in an empty directory, which counts how often a plan is made.
+// A cache in an empty directory, and the number of plans made.
 class cache_of_test {
 public:
     explicit cache_of_test(std::size_t most = 64) : cache_(directory(), most) {}
@@ -107,7 +107,7 @@ TEST(plan_cache, the_least_recently_used_is_removed) {
     cache_of_test cache(2);
     std::ofstream((fs::create_directories(cache.directory()), cache.directory() / "mine.plan.yaml"))
         << "not the cache's";
-    const auto age = [&](int hours) {  // of all files there are
+    const auto age = [&](int hours) {  // makes all files older
         for (const fs::path& f : cache.files())
             fs::last_write_time(f, fs::last_write_time(f) - std::chrono::hours(hours));
     };

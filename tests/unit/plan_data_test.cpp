@@ -1,4 +1,4 @@
-// What stages make of a machine, and which rule runs a message.
+// The tree of stages on a machine, and the rule for a size.
 
 #include <gtest/gtest.h>
 
@@ -93,7 +93,7 @@ TEST(plan_data, names_read_back) {
     EXPECT_FALSE(parse_mode("Scatter"));
 }
 
-// Start-ups of one rule for all sizes are not those of 1 GiB.
+// A rule for all sizes, with times of 1 GiB, also predicts short messages: its start-ups do not grow with its size.
 TEST(predicted_time, of_short_messages_is_little_more_than_the_limit) {
     const auto time = [](std::int64_t bytes, std::int64_t at) {
         plan_data p;

@@ -1,4 +1,4 @@
-// The plan file: what is written reads back equal, and what is wrong is refused at its place.
+// The plan file: a written plan reads back equal, and an error is reported with its line and column.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -52,7 +52,7 @@ plan_data example(tree shape, int inner_group) {
 plan_data even() { return example(tree::uniform(std::vector{3, 2}), 3); }
 plan_data uneven() { return example(tree({{4, 2}, {2}}), 0); }
 
-// The file with one text put in another's place.
+// Returns the file with one text replaced.
 std::string changed(std::string text, std::string_view from, std::string_view to) {
     const std::size_t at = text.find(from);
     EXPECT_NE(at, std::string::npos) << from;
@@ -152,7 +152,7 @@ TEST(plan_yaml, says_who_runs_a_stage) {
                    "mpi is a provider, not an algorithm; write \"provider: mpi\" instead");
 }
 
-// Written and read once more, every rounded time is the same.
+// A rounded time does not change if the plan is read and written again.
 TEST(plan_yaml, rounded_times_are_stable) {
     for (double time = 1e-9; time < 1e4; time *= 1.037) {
         plan_data r = even();

@@ -1,5 +1,5 @@
-// No number of the policy is tuned: choices on random machines stay as good with half of it and with twice as much.
-// TERRACE_TEST_ALL=1 looks at more machines.
+// No number of the policy is tuned: with half or twice its value, choices on random machines are as good as before.
+// TERRACE_TEST_ALL=1 tests more machines.
 
 #include <algorithm>
 #include <cstdint>
@@ -29,7 +29,7 @@ void scale(planner_policy& p, double factor) {
     using value = std::remove_reference_t<decltype(p.*member)>;
     p.*member = static_cast<value>(static_cast<double>(p.*member) * factor);
 }
-// A factor between times, of which 1 is no difference.
+// Scales the difference of a factor from 1.
 template <auto member>
 void scale_difference(planner_policy& p, double factor) {
     p.*member = 1 + (p.*member - 1) * factor;
@@ -66,7 +66,7 @@ struct call {
     std::int64_t bytes;
 };
 
-// Returns how long each call takes by the machine's plan, in simulations with the policy's own numbers [s].
+// Returns the simulated time of each call by a plan made with `planned_by` [s]. Simulations use the usual policy.
 std::vector<double> times(const hierarchy& machine, const std::vector<call>& calls, const planner_policy& planned_by) {
     const planner_policy own = policy;
     policy = planned_by;

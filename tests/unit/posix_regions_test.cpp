@@ -1,4 +1,4 @@
-// Memory that processes share. Threads are the ranks, and some calls of the kernel are this file's.
+// Memory that processes share. Ranks are threads, and this file replaces some functions of libc.
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -30,9 +30,9 @@
 namespace terrace::detail::test::posix_regions_test {
 namespace {
 
-// What posix_fallocate(3) does meanwhile: an error, or nothing for what it does otherwise.
+// Error that posix_fallocate(3) returns; empty: it works as usual.
 std::function<std::optional<int>(int file)> fallocate_does;
-// Processes see nothing of each other, as in containers of their own.
+// True: processes are invisible to each other, as in different containers.
 std::atomic<bool> processes_are_hidden{false};
 
 }  // namespace
@@ -68,8 +68,8 @@ protected:
         processes_are_hidden = false;
     }
 
-    // Shares memory among ranks 0 and 1, and that of rank 2 with nobody. Returns what ranks see in the parts of their
-    // node, a letter each: that of the part's owner where all is well.
+    // Shares memory of ranks 0 and 1 with each other; rank 2 is alone. Returns what each rank sees in the parts of its
+    // node, as a letter per part. If all is well, it is the letter of the part's owner.
     std::vector<std::string> share() {
         const temporary_directory meeting;
         std::vector<std::string> seen(ranks);
@@ -120,7 +120,7 @@ TEST_F(posix_regions_of_ranks, have_no_name) {
     EXPECT_EQ(taken_, std::vector<int>(ranks, 0));
 }
 
-// What ended processes have left goes then; what others hold stays.
+// Then files of ended processes are removed, and files that other processes hold stay.
 TEST_F(posix_regions_of_ranks, have_a_name_for_a_moment_where_processes_are_hidden) {
     const std::string left = "/dev/shm/terrace.left-" + std::to_string(::getpid()),
                       held = "/dev/shm/terrace.held-" + std::to_string(::getpid());
@@ -145,8 +145,8 @@ TEST_F(posix_regions_of_ranks, have_a_name_for_a_moment_where_processes_are_hidd
     EXPECT_TRUE(std::filesystem::remove(held));
 }
 
-// A kernel that gives all memory back when a signal comes: with a timer in the program it never ends, unless signals
-// wait.
+// Simulates a kernel that gives all memory back when a signal comes. With a timer in the program the call would never
+// succeed unless signals are blocked.
 TEST_F(posix_regions_of_ranks, take_memory_while_signals_come) {
     std::atomic<int> interruptions{0};
     fallocate_does = [&](int) -> std::optional<int> {

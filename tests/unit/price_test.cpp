@@ -12,8 +12,8 @@
 namespace terrace::detail::test::price_test {
 namespace {
 
-// Nodes of a torus have links of their own, which what goes around does not take; siblings of unequal size own unequal
-// parts.
+// Machines with special cases: a torus with other links inside its nodes than around, and siblings of unequal size,
+// which own unequal parts.
 TEST(price, is_nowhere_below_the_limit) {
     std::vector<hierarchy> all = machines();
     all.push_back(
@@ -46,7 +46,7 @@ TEST(price, pipelining_approaches_the_busiest_link) {
     EXPECT_GT(sequential, 1.5 * floor);
     EXPECT_LT(pipelined, 1.01 * floor);
     EXPECT_GT(pipelined, floor);
-    // One lane gains nothing by chunks.
+    // With one lane, chunks gain nothing.
     EXPECT_GE(predict(two_racks(), stages, 32 * mib, 1, 288 << 10).time, sequential);
 }
 
@@ -64,8 +64,8 @@ TEST(price, every_collective_reaches_its_limit) {
                 << to_string(what);
 }
 
-// Measured on the virtual cluster (docs/measurements/large-messages.md): 281, 564 and 518 ms (that of a flat ring),
-// at 95.65 % of the rate.
+// Measured on the virtual cluster (docs/measurements/large-messages.md), whose goodput is 95.65 % of the rate: 281 ms,
+// 564 ms, and 518 ms with a flat ring.
 TEST(price, agrees_with_what_was_measured) {
     constexpr double goodput = 1448.0 / 1514;
     const auto best = [](const hierarchy& h) { return rank_candidates(h, 32 * mib).front().how.predicted; };
@@ -76,7 +76,7 @@ TEST(price, agrees_with_what_was_measured) {
     EXPECT_NEAR(tuned(h, baseline(h, "flat-ring"), 32 * mib).predicted / goodput, 0.518, 0.518 * 0.03);
 }
 
-// The bound by which candidates are screened holds for all their lanes and chunks.
+// The lower bound by which candidates are filtered holds for all lanes and chunks.
 TEST(price, is_at_least_its_own_bound) {
     for (const hierarchy& h : {two_racks(), uneven(), network(7)}) {
         pricer prices(h);

@@ -1,4 +1,4 @@
-// What calls took, kept in files, and what it says of a machine.
+// Files with times of calls, and corrections of a machine by these times.
 
 #include "plan/profile.hpp"
 
@@ -27,7 +27,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Calls of a plan as long as it predicts them on a machine, which may be another one than the plan's.
+// Returns calls of a plan with their predicted times on a machine, which may differ from the plan's.
 std::vector<profiled_call> calls_on(const hierarchy& machine, const plan_data& plan) {
     std::vector<profiled_call> all;
     for (const collective what : {collective::allreduce, collective::allgather, collective::broadcast})
@@ -96,7 +96,7 @@ TEST(call_times, leave_the_first_call_out_and_give_the_lower_quartile) {
     EXPECT_EQ(times.quartiles()[0].time, 1) << "the latest ones count";
 }
 
-// The verdict on the figures that have this one among them.
+// Returns the verdict about the figures that include this one.
 judged_figures verdict_on(const corrected_machine& c, figure::fact what, int level) {
     for (const judged_figures& v : c.judged)
         for (const figure& f : v.of)
@@ -125,7 +125,7 @@ TEST(corrections, find_the_machine_that_ran) {
     EXPECT_EQ(verdict_on(found, fact::reduction, 0).what, verdict::small_part);
 }
 
-// The slower link of two alone counts in a price: neither by itself makes it shorter where both are alike.
+// Only the slower of two links counts in a price. With equal links, a correction of one of them does not shorten it.
 TEST(corrections, find_that_two_links_are_faster) {
     const hierarchy written = test::three_racks();
     hierarchy real = written;
@@ -139,7 +139,7 @@ TEST(corrections, find_that_two_links_are_faster) {
         EXPECT_NEAR(found.machine.levels[l].bandwidth / real.levels[l].bandwidth, 1, 0.05) << l;
 }
 
-// No factor of start-ups explains small calls that take 1/16 to 16 times their price.
+// Small calls take 1/16 to 16 times their price, which no factor of start-ups explains.
 TEST(corrections, leave_what_calls_disagree_about) {
     const hierarchy written = test::two_racks();
     const plan_data plan = make_plan("m", written);
@@ -169,7 +169,7 @@ TEST(corrections, leave_rates_that_no_call_is_long_enough_for) {
     EXPECT_NEAR(verdict_on(found, fact::latency, 2).factor, 2, 0.1);
 }
 
-// Times of one size do not tell two levels apart: both are corrected.
+// Times of one size cannot distinguish two levels, so both are corrected.
 TEST(corrections, are_alike_on_levels_of_one_fabric) {
     const hierarchy written = test::two_racks();
     const plan_data plan = make_plan("m", written);
@@ -204,7 +204,7 @@ double price_of(const hierarchy& machine, const rule& r, const profiled_call& c)
     return predict(machine, r.stages, c.bytes, r.lanes, r.chunk, c.what).time;
 }
 
-// A file said eight times the rates; what small calls took, prices do not know.
+// The file had eight times the true rates. Small calls were faster than prices predict.
 TEST(kept_rules, stay_unless_others_are_predicted_to_be_faster) {
     const hierarchy real = test::uneven();
     hierarchy written = real;
@@ -240,7 +240,7 @@ TEST(kept_rules, stay_unless_others_are_predicted_to_be_faster) {
     }
 }
 
-// What ran is faster than anything is predicted to be, for sizes near its own.
+// A rule that ran faster than any prediction is kept for sizes near its own.
 TEST(kept_rules, are_for_sizes_near_those_that_ran) {
     const hierarchy machine = test::two_racks();
     plan_data old = make_plan("m", machine);

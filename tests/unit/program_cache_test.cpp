@@ -1,4 +1,4 @@
-// Which programs a communicator keeps, and which it drops.
+// Programs that a communicator keeps, and programs that it drops.
 
 #include <set>
 
@@ -18,7 +18,7 @@ struct numbered {
 struct cache : program_cache<numbered> {
     explicit cache(std::size_t most_bytes = 1000) noexcept : program_cache<numbered>(most_bytes) {}
 
-    // Returns the program of a shape, which is used no more than before.
+    // Returns the program of a shape, which does not count as a use.
     const entry* find(const call_shape& shape) noexcept {
         const entry* found = nullptr;
         use(shape, [&](const entry& e) {
@@ -67,12 +67,12 @@ TEST(program_cache, drops_what_was_used_longest_ago) {
     const int capacity = static_cast<int>(cache::usual_capacity);
     for (int i = 0; i < capacity; ++i) c.add(made(i), all_done);
     const int* first = c.use(shape_of(0))->run.number.get();
-    EXPECT_NE(c.find(shape_of(1)), nullptr);  // which is no use
+    EXPECT_NE(c.find(shape_of(1)), nullptr);  // does not count as a use
     c.add(made(capacity), all_done);
     EXPECT_EQ(c.size(), cache::usual_capacity);
     EXPECT_EQ(c.find(shape_of(1)), nullptr);
     ASSERT_NE(c.find(shape_of(0)), nullptr);
-    EXPECT_EQ(c.find(shape_of(0))->run.number.get(), first);  // at its address
+    EXPECT_EQ(c.find(shape_of(0))->run.number.get(), first);  // address is unchanged
 }
 
 TEST(program_cache, keeps_as_many_as_it_is_asked_to) {

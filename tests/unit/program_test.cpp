@@ -1,4 +1,4 @@
-// A program of one rank, on a network where the test says what completes when.
+// A program of one rank, on a network on which the test decides when messages complete.
 
 #include "executor/program.hpp"
 
@@ -62,7 +62,7 @@ struct fixture {
         run.start(call, events);
         advance();
     }
-    // Completes what the network has completed, and issues what follows.
+    // Completes requests that the network has completed, and issues the next instructions.
     void advance() {
         for (const int slot : rank.net.poll()) run.complete_request(slot);
         while (run.advance()) {}
@@ -116,14 +116,14 @@ TEST(program, divides_where_a_reduction_completes) {
 }
 
 TEST(program, cuts_messages_into_about_equal_segments_of_whole_elements) {
-    fake_rank rank(2, 18);  // four floats fit, 10 take three segments
+    fake_rank rank(2, 18);  // four floats fit, so 10 need three segments
     fixture f(rank, sketch(10).add(action::send, 1).add(action::recv_reduce, 1), 10);
     f.start();
     std::vector<std::size_t> bytes;
     for (const auto& m : rank.wire->in_flight) bytes.push_back(m.bytes);
     EXPECT_EQ(bytes, (std::vector<std::size_t>{16, 16, 8, 16, 16, 8}));
     EXPECT_EQ(rank.wire->in_flight[4].from, reinterpret_cast<const std::byte*>(f.send.data() + 4));
-    rank.wire->deliver(2, floats{100, 200});  // the last one first
+    rank.wire->deliver(2, floats{100, 200});  // the last segment arrives first
     rank.wire->deliver(0, floats(4, 100));
     f.advance();
     EXPECT_EQ(floats(f.recv.begin(), f.recv.begin() + 10), (floats{100, 101, 102, 103, -1, -1, -1, -1, 108, 209}));
@@ -210,7 +210,7 @@ TEST(program, says_what_it_is_waiting_for) {
 
 // ---- stages of the transport ----------------------------------------------------------------------------------------
 
-// A vector in the lane's slot: copied there, reduced by a stage, and (or not) sent on.
+// Returns a schedule for a vector in the lane's slot: it is copied there, reduced by a stage, and optionally sent.
 sketch staged(bool then_sends) {
     sketch s(4, 2);
     s.raw().home = {.where = buffer::scratch};
@@ -232,7 +232,7 @@ program::shape in_slots(slicing chunks) {
 }
 
 TEST(program, runs_stages_in_the_memory_of_its_lane_slot) {
-    for (const bool then_sends : {false, true}) {  // the first is brief
+    for (const bool then_sends : {false, true}) {  // without a send it is brief
         fake_rank rank(2, 1 << 20, 64, 3);
         fixture f(rank, staged(then_sends), staged(then_sends), in_slots({4, 2, 4}));
         f.run.place_lane(0, {.number = 2, .turn = 10});

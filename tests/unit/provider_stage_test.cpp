@@ -1,4 +1,4 @@
-// Collectives of providers' own: stages in shared memory, read off schedule/stage_work, and NCCL's.
+// Providers' own collectives: stages in shared memory, as in schedule/stage_work, and NCCL's.
 
 #include <algorithm>
 #include <utility>
@@ -18,7 +18,7 @@ provider_stage in_memory(action what) {
     return memory_stage(stage_work(what, 0, sharing::replicated), group::numbered(6), false);
 }
 
-// Of 6 members that own a sixth each, what the last four read of the first two, and the other way.
+// Returns how much the last four of 6 members with equal shards read from the first two, and vice versa [vectors].
 std::pair<double, double> read_across(action what) {
     double out = 0, in = 0;
     const provider_stage all = in_memory(what);
@@ -33,12 +33,12 @@ void expect_read_across(action what, double out, double in) {
 }
 
 TEST(provider_stage, links_carry_what_one_side_reads_of_the_other) {
-    expect_read_across(action::stage_reduce_scatter, 2 * 4. / 6, 4 * 2. / 6);  // its own shard of everybody
-    expect_read_across(action::stage_allgather, 2 * 4. / 6, 4 * 2. / 6);       // everybody's shard
-    expect_read_across(action::stage_allreduce, 2 * 4, 4 * 2);                 // everything of everybody
-    expect_read_across(action::stage_reduce, 0, 4);                            // the root alone reads
+    expect_read_across(action::stage_reduce_scatter, 2 * 4. / 6, 4 * 2. / 6);  // each reads its own shard of all
+    expect_read_across(action::stage_allgather, 2 * 4. / 6, 4 * 2. / 6);       // each reads all other shards
+    expect_read_across(action::stage_allreduce, 2 * 4, 4 * 2);                 // each reads all vectors
+    expect_read_across(action::stage_reduce, 0, 4);                            // only the root reads
     expect_read_across(action::stage_broadcast, 4, 0);
-    EXPECT_TRUE(in_memory(action::stage_broadcast).shared);  // others find that in the cache
+    EXPECT_TRUE(in_memory(action::stage_broadcast).shared);  // all read the same data, which is cached
     expect_read_across(action::stage_scatter, 4. / 6, 0);
     expect_read_across(action::stage_gather, 0, 4. / 6);
 }
@@ -50,7 +50,7 @@ TEST(provider_stage, waits_for_arrivals_and_for_what_others_reduce) {
         EXPECT_EQ(in_memory(what).flag_waits, 1) << to_string(what);
 }
 
-// Bytes read and written take gamma / 3 each, 24 GB/s.
+// A byte read or written takes gamma / 3, which is 24 GB/s.
 TEST(provider_stage, shared_memory_streams_what_it_reduces) {
     const double flag = 0.5e-6 / 3, access = reduce_time(two_nodes()) / 3, bytes = 48000;
     for (const int p : {2, 3, 4}) {
@@ -61,7 +61,7 @@ TEST(provider_stage, shared_memory_streams_what_it_reduces) {
         const double whole = 2 * bytes * access, in = whole * (p - 1) / p, out = whole;
         const double shard = (p + 1) * bytes / p * access;
         const double link = bytes / 10e9, most = link * (p - 1) / p;
-        // Blocks are copied to where peers reach them, and back.
+        // Blocks are copied into memory that peers can access, and back.
         EXPECT_NEAR(time(mode::scatter, collective::reduce_scatter),
                     2 * flag + whole * (1 + 1.0 / p) + std::max(shard, most), 1e-9);
         EXPECT_NEAR(time(mode::scatter, collective::allgather), flag + whole * (1 + 1.0 / p) + std::max(in, most),
@@ -78,7 +78,7 @@ TEST(provider_stage, shared_memory_streams_what_it_reduces) {
     }
 }
 
-// NCCL's own collective has one start-up and the time of its busiest link, and what it reduces it does meanwhile.
+// NCCL's collective takes one start-up and the time of its busiest link; it reduces at the same time.
 TEST(provider_stage, between_gpus_what_nccl_and_mpi_take) {
     hierarchy h = gpu_nodes(1, {}, {});
     h.levels.pop_back();
@@ -92,7 +92,7 @@ TEST(provider_stage, between_gpus_what_nccl_and_mpi_take) {
     EXPECT_NEAR(time(mode::replicate, "nccl"), 12e-6 + 2 * round, 1e-9);
     EXPECT_NEAR(time(mode::root, "nccl", collective::broadcast), 12e-6 + bytes / 400e9, 1e-9);
     EXPECT_NEAR(time(mode::scatter, "nccl", collective::broadcast), 2 * (12e-6 + round), 1e-9);
-    // Messages pay for each step, and reduce after it.
+    // With messages each step has a start-up, and is followed by its reduction.
     EXPECT_GT(time(mode::scatter, "ring"), 2 * (7 * 10e-6 + round));
     EXPECT_LT(time(mode::scatter, "ring"), 2 * (7 * 11e-6 + round) + bytes / 10e12);
     // Over MPI.

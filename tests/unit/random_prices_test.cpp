@@ -1,5 +1,5 @@
-// Prices on random machines beside limits and simulations of the same calls: the price is the sieve, and the simulation
-// the judge. Where they are more than a tenth apart, the test says so. TERRACE_TEST_ALL=1 looks at more machines.
+// Prices on random machines, compared with limits and simulations of the same calls. Prices select candidates, and
+// simulations decide. The test prints prices that differ by more than 10 %. TERRACE_TEST_ALL=1 tests more machines.
 
 #include <algorithm>
 #include <cmath>
@@ -21,7 +21,7 @@ namespace {
 
 constexpr double apart = 0.1;
 
-// Simulations have decided, so that most of the others take less in simulations than their price.
+// Since simulations have chosen the rules, most prices that differ are above the simulated time.
 TEST(random_prices, are_near_simulations) {
     dice d(28);
     int near = 0, all = 0;
@@ -48,8 +48,8 @@ TEST(random_prices, are_near_simulations) {
     EXPECT_GE(near, all * 8 / 10) << off;
 }
 
-// Racks of which one has a single rank, and unequal racks, whose blocks are unequal shards: where stages split a level,
-// prices of what moves were up to 15 % below the limit.
+// Racks of which one has a single rank, and unequal racks, whose blocks are unequal shards. For stages that split a
+// level, prices of moves were once up to 15 % below the limit.
 TEST(random_prices, are_never_below_the_limit) {
     std::vector<hierarchy> all{machine(tree({{2, 3, 1}, {2, 1}, {2}})), machine(tree({{3, 1, 2, 4, 4}, {3, 2}, {2}})),
                                machine(tree({{1, 4, 2, 3}, {4}}))};
@@ -64,8 +64,8 @@ TEST(random_prices, are_never_below_the_limit) {
                         << shape_text(h.shape) << ", " << to_string(what) << ": " << describe(h, c.what.stages);
 }
 
-// What a plan chooses, simulated, beside the fastest of all candidates with their own lanes and chunks. The bounds are
-// what plans are known to reach: a change of the choice may raise them.
+// Compares a plan's choice in simulations with the fastest of all candidates with their own lanes and chunks. Plans now
+// reach these bounds; a change of the choice may raise them.
 TEST(random_prices, choose_what_is_near_the_fastest_in_simulations) {
     dice d(5);
     const int calls = share("random calls whose choice is beside all candidates", 960, 96);
@@ -97,7 +97,7 @@ TEST(random_prices, choose_what_is_near_the_fastest_in_simulations) {
     fmt::print("{} of {} choices are within 2 % of the fastest; time over its time: ", near, all);
     fmt::print("median {:.3f}, 80 % {:.3f}, 95 % {:.3f}, most {:.3f}\n", part(0.5), part(0.8), part(0.95),
                slower.back());
-    if (calls < 96) return;  // with sanitizers: so few calls have no distribution
+    if (calls < 96) return;  // with sanitizers: too few calls
     EXPECT_GE(static_cast<double>(near), std::floor(0.99 * all)) << off;
     EXPECT_LE(part(0.95), 1.02) << off;
     EXPECT_LE(slower.back(), 1.12) << off;

@@ -8,7 +8,7 @@ namespace terrace::detail::test::real_blocks_test {
 
 namespace {
 
-// Chunks of 4 elements of blocks of at most 10, which are 6, 0, 10 and 1 elements long.
+// Chunks of 4 elements. Blocks have at most 10 elements; their lengths are 6, 0, 10 and 1.
 TEST(real_blocks, gives_each_chunk_what_there_is_of_a_block) {
     real_blocks blocks;
     blocks.assign(10, std::array<std::int64_t, 4>{6, 0, 10, 1});

@@ -1,4 +1,4 @@
-// What the recorder keeps, and what it writes.
+// Events that the recorder keeps, and files that it writes.
 
 #include "executor/recorder.hpp"
 

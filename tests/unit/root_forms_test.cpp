@@ -1,4 +1,4 @@
-// Broadcast and reduce with stages in mode scatter: who sends what to whom, as docs/collectives says it.
+// Broadcast and reduce with stages in mode scatter: their messages, as in docs/collectives.
 
 #include <map>
 #include <set>
@@ -15,7 +15,7 @@
 namespace terrace::detail::test::root_forms_test {
 namespace {
 
-// From, to, first and last element.
+// A message: from, to, first element, and the one after its last.
 using message = std::tuple<int, int, std::int64_t, std::int64_t>;
 
 std::vector<stage> scatter_then_root(const hierarchy& machine, const char* inner, const char* outer) {
@@ -23,7 +23,7 @@ std::vector<stage> scatter_then_root(const hierarchy& machine, const char* inner
     return {{{0}, group(0), mode::scatter, inner}, {{1}, group(1), mode::root, outer}};
 }
 
-// By phase: stage, and whether it is on the way down.
+// Returns the messages by phase: stage, and whether it is on the way down.
 std::map<std::pair<int, bool>, std::set<message>> messages_of(const std::vector<schedule>& all) {
     std::map<std::pair<int, bool>, std::set<message>> found;
     for (const schedule& s : all)
@@ -50,7 +50,7 @@ TEST(root_forms, are_those_of_the_pictures) {
     EXPECT_EQ(reduce.at({0, true}), (std::set<message>{{0, 1, 0, 4}}));
 }
 
-// On nodes that differ in size as well, and from every root: all ranks of a node send to other nodes, each its part.
+// All ranks of the root's node exchange equal parts with other nodes, also for nodes of unequal size and every root.
 TEST(root_forms, share_what_leaves_a_node_among_its_ranks) {
     for (const tree& shape : {tree::uniform(std::vector{8, 4}), tree({{4, 2, 3}, {3}})}) {
         const hierarchy machine = machine_of(shape);
@@ -73,7 +73,7 @@ TEST(root_forms, share_what_leaves_a_node_among_its_ranks) {
     }
 }
 
-// Whatever algorithm gathers it: peers have only what the root has given them.
+// With any algorithm, peers send nothing to the root, since they have only the root's data.
 TEST(root_forms, send_nothing_to_the_root_of_a_broadcast_and_write_nothing_there) {
     const hierarchy machine = machine_of(tree({{4, 2, 3}, {3}}));
     for (const char* by : {"direct", "halving", "ring"})
@@ -92,7 +92,7 @@ TEST(root_forms, send_nothing_to_the_root_of_a_broadcast_and_write_nothing_there
         }
 }
 
-// With enough chunks in flight, the wire of the root is what limits a broadcast.
+// Inside its node the root sends each element once: with many chunks in flight, its link limits a broadcast.
 TEST(root_forms, send_each_element_once_from_the_root_inside_its_node) {
     const hierarchy machine = machine_of(tree::uniform(std::vector{8, 4}));
     constexpr std::int64_t count = 8 * 16;
@@ -107,8 +107,8 @@ TEST(root_forms, send_each_element_once_from_the_root_inside_its_node) {
         }
 }
 
-// The mirror of that, at each level: the ranks that stand for the root send nothing on the way up, and get each element
-// once on the way down, from those that have added it up without them.
+// The reverse of the previous test, at each level: ranks that represent the root send nothing on the way up. On the way
+// down they get each element once, from ranks that have added it up without them.
 TEST(root_forms, bring_each_element_once_to_the_root_of_a_reduce) {
     const hierarchy machine = machine_of(tree::uniform(std::vector{8, 4}));
     constexpr std::int64_t count = 8 * 16;
@@ -129,8 +129,8 @@ TEST(root_forms, bring_each_element_once_to_the_root_of_a_reduce) {
             }
 }
 
-// An average is divided where the last contribution is added: on the root, once for each element, and nowhere else. In
-// shared memory nobody stands in for the root, so that sums are complete where they leave the other nodes' stage.
+// An average is divided once for each element, in the reduction that adds the last contribution: on the root. In shared
+// memory no rank represents the root, so sums are complete after the stage between nodes.
 TEST(root_forms, complete_each_sum_once) {
     for (const tree& shape : {tree::uniform(std::vector{4, 3}), tree({{4, 2, 3}, {3}}), tree({{1, 3, 2}, {3}})}) {
         const hierarchy machine = machine_of(shape);
@@ -143,7 +143,7 @@ TEST(root_forms, complete_each_sum_once) {
                     const composition c = compose(machine, stages, 144, 1, root);
                     std::vector<int> times(144);
                     for (int rank = 0; rank < machine.ranks(); ++rank) {
-                        // As the runtime does: by the rank's own groups alone.
+                        // Like the runtime, uses only the rank's own groups.
                         const composition own = compose_for(rank, machine, stages, 144, 1, root);
                         for (const instr& i : generate(own, collective::reduce, rank).instrs)
                             for (std::int64_t e = i.dst.part.begin; i.completes && e < i.dst.part.end; ++e)
@@ -154,7 +154,7 @@ TEST(root_forms, complete_each_sum_once) {
     }
 }
 
-// Without a root in them, groups scatter and gather nothing.
+// Groups without the root scatter and gather nothing.
 TEST(root_forms, only_the_domains_of_the_root_scatter) {
     const hierarchy machine = machine_of(tree({{2, 3}, {2}}));
     const composition c = compose(machine, scatter_then_root(machine, "direct", "direct"), 12, 1, 3);
@@ -173,7 +173,7 @@ TEST(root_forms, only_the_domains_of_the_root_scatter) {
     }
 }
 
-// In shared memory each member reads its shard in the root's memory before the allgather; or the root reads the shards.
+// In shared memory each member reads its shard from the root before the allgather; in a reduce the root reads shards.
 TEST(root_forms, go_by_the_root_in_shared_memory) {
     const hierarchy machine = machine_of(tree::uniform(std::vector{2, 2}));
     std::vector<stage> stages = scatter_then_root(machine, "", "direct");

@@ -1,4 +1,4 @@
-// Ranks that stand for all others.
+// Samples: ranks that represent all ranks in prices.
 
 #include <vector>
 
@@ -12,7 +12,7 @@
 namespace terrace::detail::test::samples_test {
 namespace {
 
-// Two racks of three nodes of four: of each domain the first, the last and one more.
+// Two racks of three nodes of four ranks. Samples are the first, the last and one more child of each domain.
 TEST(samples, share_links_with_those_for_whom_they_stand) {
     const hierarchy h = machine(tree::uniform(std::vector{4, 3, 2}));
     const link_rows rows(h);
@@ -30,7 +30,7 @@ TEST(samples, share_links_with_those_for_whom_they_stand) {
         }
 }
 
-// Racks of equal shape are looked at once. What the sampled ranks miss is small.
+// One of several racks of equal shape is sampled. The error by ranks that are not sampled is small.
 TEST(samples, samples_speak_for_all_ranks) {
     std::vector<int> nodes(12 + 12 + 12 + 11 + 12, 4);
     nodes[17] = 3;

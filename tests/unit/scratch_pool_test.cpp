@@ -1,4 +1,4 @@
-// Memory that calls borrow: who shares it, and how much is kept.
+// Memory that calls borrow: its reuse, and the amount that is kept.
 
 #include "executor/scratch_pool.hpp"
 

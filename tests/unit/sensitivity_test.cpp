@@ -1,4 +1,4 @@
-// What half and twice the value of an assumed figure changes in a plan.
+// Changes in a plan if an assumed figure has half or twice its value.
 
 #include "planner/sensitivity.hpp"
 
@@ -13,7 +13,7 @@ namespace {
 
 using fact = figure::fact;
 
-// Two racks of two nodes of 3 ranks, all of it given but for what a test assumes.
+// Returns two racks of two nodes of 3 ranks, without assumed figures.
 hierarchy given_machine() {
     hierarchy h = test::two_racks();
     for (level& l : h.levels) l.bandwidth_assumed = l.latency_assumed = l.overhead_assumed = false;
@@ -56,7 +56,7 @@ TEST(sensitivity, changes_one_figure) {
     EXPECT_EQ(with_figure(h, {fact::reduction, 0, 8e9}, 2).processors.reduction, 16e9);
 }
 
-// The racks' links are the bottleneck of large messages, and their latency is most of what small ones take.
+// The racks' links are the bottleneck of large messages, and their latency dominates small ones.
 TEST(sensitivity, the_bottleneck_comes_first) {
     hierarchy h = given_machine();
     for (level& l : h.levels) l.bandwidth_assumed = true;
@@ -73,7 +73,7 @@ TEST(sensitivity, the_bottleneck_comes_first) {
     }
 }
 
-// A plan made for the other value is at least as fast there, and much faster where another plan is needed.
+// A plan made for the other value is at least as fast with that value, and faster if it needs other stages.
 TEST(sensitivity, gains_are_of_plans_made_anew) {
     hierarchy h = given_machine();
     h.levels[1].latency_assumed = h.levels[2].latency_assumed = h.levels[2].bandwidth_assumed = true;

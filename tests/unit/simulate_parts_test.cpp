@@ -1,4 +1,4 @@
-// What a simulation is made of, apart from its lanes: events, processors, connections and stages in shared memory.
+// The parts of a simulation, except its lanes: events, processors, connections and stages in shared memory.
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ namespace {
 
 using test::link;
 
-// Pairs of ranks; 1 GB/s and 10 us to each rank, half of that rate between pairs.
+// Returns a machine of two pairs of ranks: 1 GB/s and 10 us to each rank, 0.5 GB/s and 20 us between the pairs.
 hierarchy two_pairs() {
     hierarchy h;
     h.levels = {link("node", fabric::ethernet, 1e9, 10e-6, 2e-6), link("net", fabric::ethernet, 0.5e9, 20e-6, 3e-6)};
@@ -61,7 +61,7 @@ struct net_fixture {
     event_queue events;
     connections net{machine, loads, events};
 
-    // Until a segment of the connection has passed its links.
+    // Simulates until a segment of the connection has passed its links, and returns it.
     segment passed(int number) {
         for (;;) {
             net.share_links();
@@ -122,7 +122,7 @@ TEST(connections, a_segment_is_received_when_it_has_arrived_and_is_expected) {
     EXPECT_FALSE(f.net.take_received(number, 1));
 }
 
-// When two ranks, in two rounds of work, are gathered: before each round, and to leave.
+// Returns the times when two ranks in a stage of two rounds have gathered: before each round, and before they leave.
 std::vector<double> gathered(double bytes_of_link, bool closes) {
     net_fixture f;
     processor_times cpus(f.machine);

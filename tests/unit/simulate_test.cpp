@@ -1,4 +1,4 @@
-// What a simulation says of processors, links and chunks, and what it refuses.
+// The results of a simulation for processors, links and chunks, and the calls that it refuses.
 
 #include <algorithm>
 #include <numeric>
@@ -26,7 +26,7 @@ TEST(simulate, overhead_keeps_processors_busy) {
     EXPECT_EQ(s.messages, 2 * 5 * 4);
 }
 
-// A byte is read and written at each end, and read twice and written once where it is added.
+// Each end reads and writes a byte to copy it. A reduction reads two bytes and writes one.
 TEST(simulate, what_a_rank_copies_and_adds_up_is_done_by_one_core) {
     hierarchy h;
     h.levels = {link("node", fabric::shm, 1e15, 0, 0)};
@@ -37,7 +37,7 @@ TEST(simulate, what_a_rank_copies_and_adds_up_is_done_by_one_core) {
     EXPECT_NEAR(s.time, (2 + 2 + 3) * mib * access, 1e-3 * s.time);
 }
 
-// Nodes of 3 of 6 ranks are no nodes of the tree: half of what goes out of one is two partial results. Nodes of 4 are.
+// Unlike 4 of 8 ranks, 3 of 6 are no node of the reduction tree: for half of the data they send two partial results.
 TEST(simulate, reproducible_reductions_move_partial_results) {
     for (const auto& [ranks, times] : {std::pair{3, 1.5}, {4, 1.0}}) {
         const hierarchy h = free_network(tree::uniform(std::vector{ranks, 2}));
@@ -72,7 +72,7 @@ TEST(simulate, loads_no_link_beyond_its_rate) {
     }
 }
 
-// What stages in shared memory read, and the messages of other chunks, pass the links inside a node at the same time.
+// Reads of stages in shared memory and messages of other chunks pass the links inside a node at the same time.
 TEST(simulate, stages_in_memory_and_messages_share_links) {
     hierarchy h = free_network(tree::uniform(std::vector{4, 2}));
     h.levels[0] = link("node", fabric::shm, 1e9, 0.5e-6, 0);
@@ -108,7 +108,7 @@ TEST(simulate, says_what_every_chunk_did) {
     EXPECT_EQ(seen.size(), 8u * 8 * 4);
 }
 
-// Ranks have slots of one length for all rules of a plan.
+// All rules of a plan use slots of the same length.
 TEST(simulate, slices_as_the_runtime_does) {
     const hierarchy h = machine(tree::uniform(std::vector{4, 2}));
     const rule in_node =
@@ -122,7 +122,7 @@ TEST(simulate, slices_as_the_runtime_does) {
     };
     EXPECT_EQ(chunks({}), 3);
     EXPECT_EQ(chunks({.slot_bytes = slot_bytes(plan)}), 1);
-    longer.stages.front().algorithm = "ring";  // takes no slot
+    longer.stages.front().algorithm = "ring";  // needs no slot
     EXPECT_EQ(slot_bytes(std::vector{longer}), 64 * kib);
 }
 
@@ -150,7 +150,7 @@ TEST(simulate, scales_programs_of_one_length_to_chunks_of_any) {
         }
 }
 
-// Later rounds take as long as those of the later half of what is simulated.
+// For long calls only the first chunks are simulated. The rest is assumed to proceed like the second half of these.
 TEST(trials, of_long_calls_go_on_as_they_began) {
     const hierarchy h = two_racks();
     pricer prices(h);
@@ -167,7 +167,7 @@ TEST(trials, of_long_calls_go_on_as_they_began) {
     EXPECT_NEAR(*found, whole, 0.02 * whole);
 }
 
-// What a simulation takes depends on how many messages share links, not on how many there are.
+// The work of a simulation depends on the messages that share links, not on the number of all messages.
 TEST(trials, are_over_when_too_much_has_been_shared) {
     hierarchy h = free_network(tree({{3, 4, 4}, {3}}));
     h.levels = {link("l0", fabric::infiniband, 6763.222e6, 4.03e-6, 0.5e-6),

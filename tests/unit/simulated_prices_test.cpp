@@ -1,4 +1,4 @@
-// Simulations against closed forms: the prices, formulas of one stage, conserved bytes.
+// Simulations compared with closed forms: prices, formulas for one stage, and bytes on links.
 
 #include <algorithm>
 #include <vector>
@@ -26,14 +26,14 @@ TEST(simulate, one_stage_takes_what_the_formula_says) {
         EXPECT_NEAR(time(mode::scatter, "ring"), 2 * (q - 1) * (alpha + (n / q + header) * beta), 1e-9) << p;
         EXPECT_NEAR(time(mode::scatter, "direct"), 2 * (alpha + (q - 1) * (n / q + header) * beta), 1e-9) << p;
         if (p != 8) continue;
-        // Messages of three segments.
+        // Each message has three segments.
         EXPECT_NEAR(time(mode::replicate, "doubling"), 3 * (alpha + (n + 3 * header) * beta), 1e-9);
     }
 }
 
 bool in_memory(const stage& s) { return s.provider == provider::shared_memory; }
 
-// On uniform machines the same bytes pass the busiest link of each level as the prices say, whatever the stages are.
+// On uniform machines, simulations and prices have the same bytes on the busiest link of each level, for any stages.
 TEST(simulate, moves_the_bytes_that_are_predicted) {
     int compared = 0;
     dice d(4711);
@@ -44,16 +44,16 @@ TEST(simulate, moves_the_bytes_that_are_predicted) {
                 if (!std::all_of(r.stages.begin(), r.stages.end(),
                                  [&](const stage& s) { return !in_memory(s) || available(h, s, *find_algorithm(s)); }))
                     continue;
-                // In memory and in place, members share the work of an inner stage; no candidate has one.
+                // Members of an inner stage in mode replicate share its work in place. No candidate has such a stage.
                 const auto replicates = [](const stage& s) { return s.how == mode::replicate && in_memory(s); };
                 if (std::any_of(r.stages.begin(), r.stages.end() - 1, replicates)) continue;
-                // Roots of what stages inside have scattered take turns there, of which prices know nothing. No
-                // candidate has them.
+                // In mode root after a stage in another mode, different ranks are roots in turn. Prices do not include
+                // that, and no candidate has such stages.
                 const auto takes_turns = [&](const stage& after) {
                     return after.how == mode::root && &after != &r.stages.front() && (&after - 1)->how != mode::root;
                 };
                 if (what == collective::allreduce && std::ranges::any_of(r.stages, takes_turns)) continue;
-                // Rings through nodes are a baseline, in mode root where there is a root.
+                // Rings through nodes are only a baseline. In collectives with a root they have mode root.
                 const auto in_rings = [&](const stage& s) {
                     return row_of(what).has_root() && s.how == mode::scatter &&
                            find_algorithm(s)->graph == message_graph::node_rings;
@@ -68,7 +68,7 @@ TEST(simulate, moves_the_bytes_that_are_predicted) {
                     double most = 0;
                     for (const link_load& l : s.links)
                         if (l.row == predicted.row) most = std::max(most, l.bytes);
-                    // Of all domains, the price of an exchange at their roots takes the most that any could carry.
+                    // The price of an exchange at roots has the largest load that any domain could have.
                     if (row_of(what).exchange && std::ranges::any_of(r.stages, at_roots))
                         most = std::max(most, predicted.bytes);
                     EXPECT_NEAR(most, predicted.bytes, 0.02 * predicted.bytes + 1)
@@ -80,7 +80,7 @@ TEST(simulate, moves_the_bytes_that_are_predicted) {
     EXPECT_GT(compared, 40);
 }
 
-// The closed form is made for stages that nothing disturbs: on uniform machines both agree.
+// The closed form assumes stages without interference. On uniform machines both agree.
 TEST(simulate, agrees_with_the_closed_form) {
     for (const hierarchy& h : {machine(tree::uniform(std::vector{4, 2})), machine(tree::uniform(std::vector{3, 2, 2})),
                                machine(tree::uniform(std::vector{2, 4}))})
@@ -95,8 +95,8 @@ TEST(simulate, agrees_with_the_closed_form) {
             }
 }
 
-// Ranks of an exchange that goes on from rank to rank do not get out of step (fenced_sends): what one sends early would
-// hold up what others wait for.
+// Ranks that pass on received data remain in step (fenced_sends): without fences, early messages of one rank would
+// delay messages that other ranks wait for.
 TEST(simulate, halving_keeps_step) {
     for (const int nodes : {8, 12, 16})
         for (const int ranks : {1, 4}) {
@@ -108,8 +108,8 @@ TEST(simulate, halving_keeps_step) {
         }
 }
 
-// Whatever goes around a ring pays the long start-ups of few hops once each; or it waits in line before the slowest
-// link.
+// Data that go around a ring take the long start-ups of a few hops once each. Large data wait in line before the
+// slowest link.
 TEST(simulate, rings_pay_each_hop_once) {
     hierarchy h = free_network(tree::uniform(std::vector{4, 3, 2}));
     h.levels[1].latency = 50e-6, h.levels[2].latency = 200e-6;
@@ -125,7 +125,7 @@ TEST(simulate, rings_pay_each_hop_once) {
     }
 }
 
-// Nodes of 3, 5 and 4 cut what they have differently, but each rank has one block.
+// Nodes of 3, 5 and 4 ranks cut their data differently, but each rank has one block.
 TEST(simulate, unequal_siblings_exchange_no_more_pieces_than_blocks) {
     const hierarchy h{
         {link("node", fabric::shm, 50e9, 0.3e-6, 0.2e-6), link("net", fabric::ethernet, 8e9, 19e-6, 10e-6)},
@@ -138,7 +138,7 @@ TEST(simulate, unequal_siblings_exchange_no_more_pieces_than_blocks) {
     }
 }
 
-// A link is free again when its own bytes are through: stages of other lanes do not wait for the slow rank of this one.
+// A link is free once its own bytes have passed, so stages of other lanes do not wait for the slow rank of this one.
 TEST(simulate, stages_in_memory_hold_links_for_their_own_bytes) {
     hierarchy h = free_network(tree::uniform(std::vector{3, 3}));
     h.levels[0] = link("l0", fabric::shm, 1.94e9, 0.5e-6, 0);

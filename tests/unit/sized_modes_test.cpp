@@ -1,4 +1,4 @@
-// Who runs which sizes of a call under the drop-in, as TERRACE_PMPI* say it.
+// The drop-in's choice of MPI or Terrace by the size of a call, as the TERRACE_PMPI* variables set it.
 
 #include <algorithm>
 #include <string>
@@ -74,7 +74,7 @@ TEST(drop_in_variables, are_checked) {
     using lines = std::vector<std::string>;
     const auto check = [](const std::string& entry) { return pmpi::check_drop_in_variables(lines{entry}); };
     EXPECT_EQ(check("TERRACE_PMPI_BCAST=on:64K-,off"), lines{});
-    EXPECT_EQ(check("TERRACE_PLN=1"), lines{});  // the library's
+    EXPECT_EQ(check("TERRACE_PLN=1"), lines{});  // the library checks this one
     EXPECT_EQ(check("TERRACE_PMPI_BCSAT=on"),
               lines{"TERRACE_PMPI_BCSAT is unknown to Terrace and has no effect; did you mean TERRACE_PMPI_BCAST?"});
     const std::string refusal = refusal_of([&] { check("TERRACE_PMPI_BCAST=on:4K"); });

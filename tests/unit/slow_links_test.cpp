@@ -1,4 +1,4 @@
-// Links that carry less than before: what a simulated ring of nodes notes of its messages.
+// Links that become slower, found from the message times of a simulated ring of nodes.
 
 #include "statistics/slow_links.hpp"
 
@@ -26,8 +26,8 @@ namespace {
 
 constexpr double message = 48 << 10;  // [bytes]
 
-// Calls of a ring over the nodes of three racks, in each of which two ranks pass on messages of their own. A message
-// that has come goes on at once. All of it in simulated time.
+// Calls of a ring over the nodes of three racks, in simulated time. In each node two ranks each pass on their own
+// messages, as soon as these have arrived.
 class ring_of_nodes {
 public:
     explicit ring_of_nodes(std::uint64_t seed) : dice_(seed) {
@@ -52,15 +52,15 @@ public:
     }
 
     const link_rows& rows() const { return rows_; }
-    /// Both directions of a link carry this part of their rate from now on.
+    /// Reduces both directions of a link to this part of their rate from now on.
     void slow(int row, int member, double part) {
         for (const bool inward : {false, true}) part_[rows_.link(row, member, inward)] = part;
     }
-    /// Ranks of these nodes may find a message so much later [s], one time in three.
+    /// Lets ranks of these nodes notice one message in three late. @param most largest delay [s]
     void load(const std::vector<int>& nodes, double most) {
         for (const int n : nodes) late_[n] = most;
     }
-    /// Runs calls for so long [s], and returns what has been found meanwhile.
+    /// Runs calls for this time [s], and returns the findings of that time.
     std::vector<slow_links::finding> run(double seconds) {
         found_.clear();
         for (const double end = now_ + seconds; now_ < end; now_ += 0.01) call();
@@ -93,7 +93,7 @@ private:
         return least;
     }
 
-    // Tells all that is known by now.
+    // When a window ends, passes the times recorded so far to the judge, and takes its findings.
     void judge() {
         const std::uint32_t window = times_[0]->window_of(point(now_));
         if (std::exchange(window_, window) == window) return;
@@ -177,7 +177,7 @@ TEST(slow_links, receivers_that_are_late_are_no_slow_links) {
     }
 }
 
-// A rank that exchanges messages with many others tells something of each.
+// A rank that exchanges messages with many others reports samples for each of them.
 TEST(message_times, of_every_flow_of_a_window_something_is_told) {
     using clock = message_times::clock;
     constexpr int peers = 20;

@@ -1,4 +1,4 @@
-// Ranks that exchange values over connections of their own. Threads are the ranks.
+// Ranks that exchange values over their own connections. The ranks are threads.
 
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -25,7 +25,7 @@ using namespace std::chrono_literals;
 
 std::vector<network_interface> on_loopback() { return {{.name = "lo", .address = htonl(INADDR_LOOPBACK)}}; }
 
-// Runs `body` for each of some ranks with a team over sockets; returns what each returns, or its error.
+// Runs `body` on each rank with a team over sockets. Returns the ranks' results or error messages.
 template <class Body>
 std::vector<std::string> on_all(int ranks, const Body& body, std::chrono::duration<double> timeout = 60s) {
     loopback_world world(std::vector<int>{ranks});
@@ -71,7 +71,7 @@ TEST(socket_bootstrap, serves_parts_in_any_order_and_without_ranks_that_are_gone
     const std::vector<std::string> got = on_all(6, [](team t) {
         team half = *t.split(t.rank() % 2, -t.rank());
         const std::string seen = joined(half.exchange(std::to_string(t.rank())));
-        if (t.rank() == 0) return seen;  // and never comes back
+        if (t.rank() == 0) return seen;  // does not take part again
         const std::vector<int> others{1, 2, 3, 4, 5};
         return seen + joined(t.part(others, "without-0").exchange(std::to_string(t.rank())));
     });
@@ -87,7 +87,7 @@ TEST(socket_bootstrap, names_who_is_missing) {
     EXPECT_EQ(got[2], "");
 }
 
-// Others reach its port, too: who shows no key is not heard, and costs nobody anything.
+// Any process can connect to the port. Connections without the key are ignored, and do not affect the ranks.
 TEST(socket_bootstrap, hears_nobody_without_the_key) {
     const auto call = [](const std::string& place, std::string_view says) {
         sockaddr_in to{};

@@ -1,4 +1,4 @@
-// The proof of stages in shared memory: accepts what runs, and refuses what differs from it.
+// The proof of stages in shared memory: it accepts the stages that run, and refuses changed ones.
 
 #include <algorithm>
 #include <array>
@@ -27,7 +27,7 @@ constexpr std::array all_stages{action::stage_reduce_scatter, action::stage_allg
 
 // ---- one stage ----
 
-// A stage with something left out.
+// A stage with one wait left out, or with members that read or write more than in `right`.
 struct mutant {
     stage_work right;
     int round_of = -1, deaf = -1, unheard = -1;  // in this round one member does not wait for another
@@ -62,7 +62,7 @@ void for_each_memory(F&& f) {
         bool any_in_place = false, all_reachable = true;
         for (int m = 0; m < size; ++m) {
             members[at(m)].in_place = (bits >> 2 * m & 1) != 0;
-            // What is in place is where peers read.
+            // A result in place is in memory that peers read.
             members[at(m)].result_reachable = members[at(m)].in_place || (bits >> 2 * m & 2) != 0;
             any_in_place |= members[at(m)].in_place;
             all_reachable &= members[at(m)].result_reachable;
@@ -71,7 +71,7 @@ void for_each_memory(F&& f) {
     }
 }
 
-// Calls f(work, members) for every stage as it runs.
+// Calls f(work, members) for every stage as the library runs it.
 template <class F>
 void for_each_stage(F&& f) {
     for_each_memory([&](const memories& members, bool any_in_place, bool all_reachable) {
@@ -97,7 +97,7 @@ instr& stage_of(schedule& s) {
     return *std::find_if(s.instrs.begin(), s.instrs.end(), [](const instr& i) { return is_stage(i.what); });
 }
 
-// Changes the first stage of one rank, or of all, and expects the proof to say so.
+// Changes the first stage of one rank, or of all, and expects a fault with this part of a text.
 void expect_fault(program_of_all p, int rank, const std::function<void(schedule&, instr&)>& change,
                   std::string_view part_of_text) {
     for (schedule& s : p.schedules)
@@ -156,7 +156,7 @@ TEST(stage_proof, refuses_members_that_use_more_than_their_shard) {
     EXPECT_TRUE(fault_of(mutant{.right = work, .writes_all = true}, in_place));
 }
 
-// A rank may read its own part where peers write the result, but its shard alone.
+// A rank may read its own input from memory in which peers write the result, but only its own shard.
 TEST(stage_proof, refuses_a_result_written_over_what_a_member_has_still_to_add) {
     memories members;
     members[0].own_in_result = true;
@@ -211,11 +211,11 @@ TEST(stage_proof, refuses_operands_that_do_not_hold_what_peers_use) {
 }
 
 TEST(stage_proof, refuses_what_is_not_there_yet) {
-    // Its shard is not where peers would read it.
+    // The shard is not in the memory that peers read.
     expect_fault(
         node_program(mode::scatter, buffer::scratch), everywhere, [](schedule&, instr& i) { i.sources = 0; },
         "but not all of it has been written");
-    // The copy that puts it there may come too late.
+    // The copy into that memory may be too late.
     expect_fault(
         node_program(mode::replicate, buffer::scratch), 0,
         [](schedule& s, instr& i) {
@@ -244,7 +244,7 @@ TEST(stage_proof, refuses_ranks_that_wait_for_one_another) {
         builder out(rank, 2, collective::allreduce, 4, {buffer::scratch, true});
         out.owns({0, 4});
         out.begin_role({.outermost = true});
-        const auto stage = [&] { out.hand_over(provider::shared_memory, action::stage_allreduce, g.seen_by(rank)); };
+        const auto stage = [&] { out.run_by_provider(provider::shared_memory, action::stage_allreduce, g.seen_by(rank)); };
         if (rank == 1) stage();
         if (rank == 0) out.recv(1, range{0, 1});
         else out.send(0, range{0, 1});

@@ -1,4 +1,4 @@
-// Each term of a stage's time by itself, of loads made by hand.
+// Each term of a stage's time by itself, with loads written by hand.
 
 #include <cmath>
 #include <utility>
@@ -34,7 +34,7 @@ TEST(message_load, costs_o_for_each_segment) {
     EXPECT_FLOAT_EQ(messages(0.5, 3).time(10 * segment), 3 * 5 * o);
 }
 
-// On a core of its own a rank sends and receives hand in hand; on a shared core it does one after the other.
+// A rank sends and receives at the same time: the larger of both times counts, plus the time in memory.
 TEST(processor_load, adds_up_memory_and_messages) {
     const processor_load load{{messages(1, 2)}, {messages(1, 3)}, static_cast<float>(beta)};
     EXPECT_FLOAT_EQ(load.time(1000), 3 * o + 1000 * beta);
@@ -51,7 +51,7 @@ TEST(stage_time, of_the_slowest_rank) {
     EXPECT_FLOAT_EQ(slowest_rank_time(p, 48 * 1024), 48 * 1024 * beta);
 }
 
-// A chain of five hops: no rank does more than one message, but each waits for the one before.
+// A chain of five hops: no rank sends more than one message, but each rank waits for the one before it.
 TEST(stage_time, of_ranks_that_wait_for_one_another_adds_up) {
     phase_load p = phase_of({{messages(1, 1)}, {messages(1, 1)}, 0});
     p.path = {messages(1, 5)};
@@ -91,11 +91,11 @@ phase_load ring_of_two_nodes() {
 TEST(stage_time, of_a_lap_is_that_of_all_hops) {
     const phase_load p = ring_of_two_nodes();
     EXPECT_EQ(lap_time({}, 1000), 0);
-    // Short parts: nothing is in line.
+    // Short parts do not wait in line.
     const auto passing = [](double bytes, double wire) { return wire * bytes + o; };
     const double sum = 4 * (alpha + passing(60, beta / 6)) + 7 * alpha + passing(60, beta);
     EXPECT_NEAR(lap_time(p, 60), sum, 1e-12);
-    // Long parts wait in line before the slow hop, in the place of two hops inside the other node.
+    // Long parts wait in line before the slow hop, for two of the hops inside a node.
     const double bytes = 60000, slow = passing(bytes, beta), fast = passing(bytes, beta / 6);
     const double longer = 2 * (slow - (alpha + fast));
     ASSERT_GT(longer, 0);
@@ -111,7 +111,7 @@ TEST(stage_time, of_a_phase_is_that_of_its_steps_or_of_a_lap) {
     EXPECT_DOUBLE_EQ(startup_time(p), 20 * alpha);
 }
 
-// Of a chain, a rank takes part in two hops.
+// A rank takes part in two hops of a chain.
 TEST(stage_time, that_a_lane_is_held_is_that_of_one_rank) {
     phase_load p = phase_of({{messages(1, 1)}, {messages(1, 1)}, 0});
     p.startups = 9 * alpha, p.wire = 9 * beta;

@@ -1,4 +1,4 @@
-// The work of stages in shared memory: what each member reads and writes, and for whom it waits.
+// The work of stages in shared memory: the data that each member reads and writes, and the members that it waits for.
 
 #include <array>
 #include <vector>
@@ -118,7 +118,7 @@ TEST(stage_work, allreduce_by_shards_writes_to_all_or_lets_them_read) {
     for (int r = 0; r <= 2; ++r) EXPECT_EQ(pull.awaited(r, 0), peers::all);
 }
 
-// A member uses a peer's memory only after it has waited for that, and is waited for before that leaves.
+// A member uses a peer's memory only after it has waited for the peer, and the peer waits for it before it leaves.
 TEST(stage_work, memory_is_used_between_arrival_and_leaving) {
     for (const stage_work& work : all_work())
         for (int r = 0; r < work.rounds(); ++r)

@@ -1,4 +1,4 @@
-// Counts of calls and waits, their files, and what these say together.
+// Counts of calls and waits, their files, and late ranks found from the files of all ranks.
 
 #include <filesystem>
 #include <fstream>
@@ -127,7 +127,7 @@ TEST(statistics_files, come_back_as_they_were_and_are_refused_with_the_place) {
     EXPECT_NE(missing.find("TERRACE_STATISTICS"), std::string::npos) << missing;
 }
 
-// Ranks 0 and 1 are two processes' in a job; here rank 1 was one's that has gone.
+// In a job, ranks 0 and 1 belong to two processes. Here the process of rank 1 has ended.
 TEST(metrics, have_each_series_once_and_go_with_the_last_rank) {
     const temporary_directory folder;
     const auto file = folder.path() / "terrace.prom";
@@ -160,7 +160,7 @@ TEST(metrics, have_each_series_once_and_go_with_the_last_rank) {
     const std::string owner = "# rank 1 is process ";
     gone.replace(gone.find(owner), gone.find('\n', gone.find(owner)) - gone.find(owner), owner + "2147483647");
     std::ofstream(file) << gone;
-    renew_metrics(file, part, true);  // still among the sums
+    renew_metrics(file, part, true);  // remains in the sums
     EXPECT_EQ(lines_with("terrace_calls_total{"), 1);
     EXPECT_EQ(lines_with("rank=\"0\",host=\"host0\",plan=\"plan\"} 200"), 1);
     renew_metrics(file, all.files[0], true);

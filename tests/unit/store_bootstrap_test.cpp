@@ -1,4 +1,4 @@
-// Ranks that meet in a directory. Threads are the ranks.
+// Ranks that meet in a directory. The ranks are threads.
 
 #include <sys/stat.h>
 
@@ -31,7 +31,7 @@ team join(const std::filesystem::path& directory, int rank, int size, std::chron
                 size);
 }
 
-// Runs `body` for each rank and returns what each returns; an exception becomes its message.
+// Runs `body` on each rank. Returns the ranks' results or error messages.
 texts on_all(int size, const std::function<std::string(int rank)>& body) {
     texts results(at(size));
     std::vector<std::jthread> ranks;
@@ -124,10 +124,10 @@ TEST(store_bootstrap, meets_again_in_the_directory_of_a_former_run_and_keeps_few
         for (const std::string& s : seen) EXPECT_EQ(s, run == 0 ? "0 0 0 " : joined(texts(3, std::to_string(run))));
         files = static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(scratch.path()), {}));
     }
-    EXPECT_LT(files, 10u * 2 * 10);  // of each meeting its last exchange and who has seen it
+    EXPECT_LT(files, 10u * 2 * 10);  // for each meeting, its last exchange and the ranks that have read it
 }
 
-// A rank says hello, gives up, and comes again: the others wait for its second hello.
+// A rank publishes its hello, times out, and starts again: the others wait for its second hello.
 TEST(store_bootstrap, meets_a_rank_that_has_started_twice) {
     const temporary_directory scratch;
     EXPECT_THROW(join(scratch.path(), 2, 3, 10ms), timeout_error);
@@ -145,7 +145,7 @@ TEST(store_bootstrap, names_ranks_that_do_not_come) {
         return std::string("met");
     });
     EXPECT_TRUE(says(seen[0], "waiting for ranks 2-3 in " + scratch.path().string())) << seen[0];
-    EXPECT_TRUE(says(seen[1], "waiting for ranks 2-3 in")) << seen[1];  // rank 0 has come
+    EXPECT_TRUE(says(seen[1], "waiting for ranks 2-3 in")) << seen[1];  // rank 0 has arrived
 }
 
 TEST(store_bootstrap, names_ranks_of_a_group_in_the_whole_job_too) {

@@ -1,4 +1,4 @@
-// Teams of ranks, which exchange values through a bootstrap. Threads are the ranks.
+// Teams of ranks, which exchange values through a bootstrap. The ranks are threads.
 
 #include <functional>
 #include <string>
@@ -20,7 +20,7 @@ namespace {
 using numbers = std::vector<int>;
 using texts = std::vector<std::string>;
 
-// Runs `body` on every rank of a world and returns what each rank returns.
+// Runs `body` on every rank of a world, and returns the ranks' results.
 template <class Result>
 std::vector<Result> on_all(const numbers& node_sizes, const std::function<Result(team&)>& body) {
     loopback_world world(node_sizes);
@@ -61,7 +61,7 @@ TEST(team, gathers_bytes_and_hands_out_rank_0s_text) {
         EXPECT_EQ(text, name_of(7));
 }
 
-// Rank 0 may be far ahead of those that its text goes to.
+// Rank 0 may be far ahead of the ranks that receive its text.
 TEST(team, rank_0_does_not_wait_where_it_hands_out_texts) {
     for (const texts& all : on_all<texts>({4}, [](team& t) {
              texts got;
@@ -84,7 +84,7 @@ TEST(team, splits_by_color_and_key_and_again) {
     EXPECT_EQ(found[5], (texts{"531", "0", "/0:1/0:3", "/0:1"}));
 }
 
-// Two parts exchange at once, and as often as each likes.
+// Two parts exchange at the same time, and not equally often.
 TEST(team, parts_do_not_wait_for_each_other) {
     const auto found = on_all<int>({4}, [](team& t) {
         std::optional<team> half = t.split(t.rank() / 2, 0);
@@ -103,7 +103,7 @@ TEST(team, knows_who_shares_a_node) {
         EXPECT_EQ(nodes, (numbers{0, 0, 0, 3, 4, 4}));
 }
 
-// Each rank asks as often as it likes: keys of exchanges would differ then.
+// Ranks ask different numbers of times. If each question were an exchange, the ranks' keys would differ.
 TEST(team, asks_once_who_shares_a_node) {
     for (const numbers& nodes : on_all<numbers>({2, 1, 3}, [](team& t) {
              t.nodes();

@@ -24,7 +24,7 @@ using sizes = std::vector<int>;
 constexpr std::int64_t mib = 1 << 20;
 constexpr double link = 1e9;  // of each direction [B/s]
 
-// One rank for each node; links of each dimension as fast as `rates` times the one above.
+// Returns a torus with one rank per node. Links of a dimension have its element of `rates` times the rate `link`.
 hierarchy torus(const sizes& shape, std::vector<double> rates = {}) {
     hierarchy h{{}, tree::uniform(shape), {1e15}};
     double nodes = 1;
@@ -50,7 +50,7 @@ std::vector<stage> by_dimension(const hierarchy& h, const char* algorithm) {
 
 }  // namespace
 
-// Per node 2 (M-1)/M N over the links of all dimensions, both ways (one where a dimension has two nodes); per slab.
+// Per node 2 (M-1)/M N, over links of all dimensions in both directions (one in a dimension of two nodes); per slab.
 TEST(torus, limits) {
     const double bytes = 32 * mib;
     EXPECT_DOUBLE_EQ(limit(torus({8}), 32 * mib), 2 * 7. / 8 * bytes / (2 * link));
@@ -62,8 +62,8 @@ TEST(torus, limits) {
     EXPECT_DOUBLE_EQ(limit(torus({4, 4}, {1, 0.01}), 32 * mib), 2 * 3. / 4 * bytes / (8 * link / 100));
 }
 
-// A ring keeps one direction busy, biring both. Stages that follow one another take the sum over dimensions of what is
-// left: the i-th one has 1/q_i of the vector, on links of its own dimension alone. (The paper's Eq. 10 takes the least
+// `ring` keeps one direction busy, `biring` both. Stages one after another take the sum over the dimensions: the i-th
+// stage has 1/q_i of the vector, and uses only links of its own dimension. (The paper's equation 10 has the slowest
 // rate of all dimensions up to the i-th.)
 TEST(torus, a_stage_uses_the_links_of_its_dimension_alone) {
     const hierarchy h = torus({4, 4, 2}, {0.5, 1, 4});
@@ -84,7 +84,7 @@ TEST(torus, a_stage_uses_the_links_of_its_dimension_alone) {
     time("biring", 2);
 }
 
-// Direct on a ring of 8: to the nodes 1, 2, 3 and 4 further on, and 1, 2 and 3 back.
+// `direct` on a ring of 8 nodes sends to the nodes 1, 2, 3 and 4 hops ahead, and 1, 2 and 3 hops back.
 TEST(torus, messages_occupy_every_link_on_their_way) {
     const hierarchy h = torus({8});
     const double bytes = 8 * 4096, part = bytes / 8;
@@ -111,8 +111,8 @@ TEST(torus, simulation_agrees) {
         }
 }
 
-// Request slots go to segments in program order. As long as a step's messages fit them, both directions of a ring are
-// busy at once; a longer message takes all of them, and the other direction waits until it is on its way.
+// Segments get request slots in program order. If the messages of a step fit into the slots, both directions of a ring
+// are busy at once. A longer message takes all slots, and delays the other direction.
 TEST(torus, long_messages_keep_the_other_direction_waiting) {
     const hierarchy h = torus({3});
     const auto both = by_dimension(h, "biring");
@@ -123,12 +123,12 @@ TEST(torus, long_messages_keep_the_other_direction_waiting) {
         return simulated / links;
     };
     constexpr std::int64_t segment = 48 * 1024, message = 6;  // halves of thirds
-    EXPECT_LT(times_the_links(message * 4 * segment), 1.05);  // of both directions together: all slots
+    EXPECT_LT(times_the_links(message * 4 * segment), 1.05);  // both directions together use all slots
     EXPECT_GT(times_the_links(message * 16 * segment), 1.2);
     EXPECT_GT(times_the_links(message * 64 * segment), 1.6);
 }
 
-// One order of dimensions: the first one carries (s-1)/s of it all, and is busy all the time.
+// With one order of dimensions, the first dimension carries (s-1)/s of the data, and is always busy.
 TEST(torus, one_order_fills_the_links_of_its_first_dimension) {
     for (const sizes& shape : {sizes{4, 4}, sizes{8, 8, 4}}) {
         const hierarchy h = torus(shape);
@@ -143,7 +143,7 @@ std::vector<stage> taking_turns(std::vector<stage> stages, const sizes& first) {
     return stages;
 }
 
-// The bytes of all dimensions together are always the same, so that the limit is met once all are busy for as long.
+// The sum of bytes over all dimensions is constant, so the limit is reached if all dimensions are busy equally long.
 TEST(torus, a_plan_fills_the_links_of_all_dimensions) {
     for (const sizes& shape : {sizes{4, 4}, sizes{3, 2, 4}, sizes{8, 8, 4}, sizes{16, 4}}) {
         const hierarchy h = torus(shape);
@@ -159,7 +159,7 @@ TEST(torus, a_plan_fills_the_links_of_all_dimensions) {
     }
 }
 
-// A dimension of two nodes has half the links; slow ones come first the less often.
+// Routes begin less often in slower dimensions.
 TEST(torus, shares_fit_the_links_of_the_dimensions) {
     const auto first = [](const hierarchy& h) {
         sizes all;
@@ -170,13 +170,13 @@ TEST(torus, shares_fit_the_links_of_the_dimensions) {
     EXPECT_EQ(first(torus({4, 4, 4})), (sizes{1, 1, 1}));
     const hierarchy unequal = torus({4, 4}, {1, 0.5});  // f and 1 - f: 3/4 f + 3/16 (1 - f) = 2 (3/16 f + 3/4 (1 - f))
     EXPECT_EQ(first(unequal), (sizes{7, 2}));
-    EXPECT_EQ(first(torus({4, 4}, {1, 0.25})), (sizes{0, 0}));  // busy for as long as they are
+    EXPECT_EQ(first(torus({4, 4}, {1, 0.25})), (sizes{0, 0}));  // equally busy without routes
     const plan_data part = make_plan("tree", part_of(unequal, sizes{0, 1, 2, 3, 4, 5, 6, 7}));
     for (const stage& s : part.choose(collective::allreduce, 1 << 30).stages) EXPECT_EQ(s.route_share, 0);
 }
 
-// Where dimensions differ in size, messages of one chunk do, too, and those on one link wait for those on another: with
-// three lanes they lose part of the rate, which more chunks in flight make up for.
+// In dimensions of different size a chunk's messages differ in size, and messages on one link wait for those on
+// another. With three lanes this costs part of the rate; with more chunks in flight it does not.
 TEST(torus, lanes_fill_the_gaps_of_unequal_dimensions) {
     const hierarchy h = torus({3, 2, 4});
     const plan_data plan = make_plan("torus", h);
@@ -190,7 +190,7 @@ TEST(torus, lanes_fill_the_gaps_of_unequal_dimensions) {
     EXPECT_GT(simulated(), 1.05 * predicted);
 }
 
-// Lanes that began together would all be in their stages of short messages at the same time, and links idle.
+// If lanes began together, all of them would have short messages at the same time, and links would be idle.
 TEST(torus, lanes_do_not_keep_step) {
     for (const sizes& shape : {sizes{6, 4, 2}, sizes{4, 4, 4}}) {
         const hierarchy h = torus(shape, {10, 10, 10});
@@ -200,7 +200,7 @@ TEST(torus, lanes_do_not_keep_step) {
     }
 }
 
-// What simulations count on links is what prices say, whatever dimension comes first.
+// Simulations and prices agree in the load of links, for routes that begin in any dimension.
 TEST(torus, simulations_count_what_prices_say) {
     const hierarchy h = torus({3, 2, 4});
     for (const sizes& turns : {sizes{0, 0, 0}, sizes{1, 1, 1}, sizes{3, 1, 2}, sizes{0, 1, 0}})
@@ -251,7 +251,7 @@ TEST(torus, turns_are_for_dimensions_alone) {
     plan_data tree = r;
     for (level& l : tree.machine.levels) l.ring = false;
     EXPECT_THROW(finished(tree), stage_error);
-    // Collectives of providers cannot take turns.
+    // Stages of other providers' collectives cannot have routes.
     std::vector<stage> stages = r.rules[collective::allreduce].front().stages;
     EXPECT_NO_THROW(compose(h, stages, 48, 1));
     for (stage& s : stages) s.algorithm.clear(), s.provider = provider::shared_memory;

@@ -1,4 +1,4 @@
-// Messages become loads of links and processors, and these become times: against closed forms.
+// Loads of links and processors by messages, and the times of these loads, compared with closed forms.
 
 #include <algorithm>
 #include <limits>
@@ -21,8 +21,8 @@ double one_stage(int ranks, mode how, std::string_view algorithm, std::int64_t b
     return predict(network(ranks), {{{0}, ranks, how, std::string(algorithm)}}, bytes, 1, 0, what).time;
 }
 
-// Section 6: exchanges (alpha + o), and what goes through a link. Beyond 32 positions patterns are read off three of
-// them, beyond 1,024 off smaller groups.
+// Exchanges cost (alpha + o), and bytes cost beta on a link. In groups of more than 32 positions only a few positions
+// are read.
 TEST(traffic, meets_the_closed_forms) {
     const double alpha = 10e-6, o = 2e-6, bytes = 48000, beta = 1e-9, gamma = reduce_time(network(2));
     for (const int p : {2, 3, 8, 100, 1500}) {
@@ -30,13 +30,13 @@ TEST(traffic, meets_the_closed_forms) {
         const double rounds = ceil_log2(p);
         EXPECT_NEAR(one_stage(p, mode::scatter, "ring", 48000), 2 * (p - 1) * (alpha + o) + share * (2 * beta + gamma),
                     1e-9);
-        // Several shards in a row are two messages of a position where they go past the last one: in every round of
-        // several, of one position or another. Of more than 32 positions all are taken to be alike.
+        // A position sends consecutive shards that go past the last shard as two messages. In each round with several
+        // shards some position does so. In groups of more than 32 positions, all are assumed to be equal.
         double split = 0;
         for (int distance = p; p <= 32 && distance > 1; distance = (distance + 1) / 2) split += distance / 2 > 1;
         EXPECT_NEAR(one_stage(p, mode::scatter, "halving", 48000),
                     2 * (rounds * (alpha + o) + split * o) + share * (2 * beta + gamma), 1e-9);
-        // All inputs at once: p are read and one is written, where a step of a ring reads two and writes one.
+        // `direct` reduces all inputs at once: it reads p and writes one. A step of a ring reads two and writes one.
         EXPECT_NEAR(one_stage(p, mode::scatter, "direct", 48000),
                     2 * (alpha + (p - 1) * o) + share * 2 * beta + (p + 1) / 3.0 / p * bytes * gamma, 1e-9);
         EXPECT_NEAR(one_stage(p, mode::root, "tree", 48000), rounds * (2 * (alpha + o + bytes * beta) + bytes * gamma),
@@ -46,7 +46,7 @@ TEST(traffic, meets_the_closed_forms) {
     }
     for (const int p : {2, 3, 8, 64}) {
         const double share = (p - 1.0) / p * bytes, hop = alpha + o + bytes * beta;
-        const double copies = 2 * (1 + 1.0 / p) * bytes * gamma / 3;  // of blocks, there and back
+        const double copies = 2 * (1 + 1.0 / p) * bytes * gamma / 3;  // blocks are copied in and out
         EXPECT_NEAR(one_stage(p, mode::root, "chain", 48000, collective::broadcast), (p - 1) * hop, 1e-9);
         EXPECT_NEAR(one_stage(p, mode::root, "chain", 48000, collective::reduce), (p - 1) * (hop + bytes * gamma),
                     1e-9);
@@ -55,8 +55,8 @@ TEST(traffic, meets_the_closed_forms) {
         EXPECT_NEAR(one_stage(p, mode::scatter, "ring", 48000, collective::allgather),
                     (p - 1) * (alpha + o) + share * beta + copies, 1e-9);
         EXPECT_NEAR(one_stage(p, mode::root, "tree", 48000, collective::broadcast), ceil_log2(p) * hop, 1e-9);
-        // The root scatters everything, and the others gather that: one of them has two shards. In a reduce the others
-        // add up without the root, which adds what it gathers.
+        // The root scatters all data, and the other ranks gather the shards, of which one rank has two. In a reduce the
+        // other ranks reduce their data without the root, which gathers the result and adds its own data.
         const double through_root = alpha + (p - 1) * o + bytes * beta;
         const double among_others = p == 2 ? 0 : alpha + (p - 2) * (o + 2.0 / p * bytes * beta);
         const double adding = (p == 2 ? 0 : p / 3.0 * 2 / p * bytes * gamma) + bytes * gamma;
@@ -102,9 +102,9 @@ TEST(traffic, charges_every_link_that_is_crossed) {
     EXPECT_NEAR(staged[2], 2 * 1.0 / 2, 1e-6);
 }
 
-// BlueConnect's cost of stages that follow one another: twice the sum of (p_i - 1) start-ups and (p_i - 1)/p_i of N/q_i
-// bytes, q_i = p_0 ... p_(i-1), at the rate that is left to a rank. As the paper expands its sum that is the least of
-// U_j/q_j for j <= i; its compact form (Eq. 9) has j < i, and so leaves out the links of the stage itself.
+// BlueConnect's cost of stages one after another: twice the sum of (p_i - 1) start-ups and (p_i - 1)/p_i of N/q_i
+// bytes, q_i = p_0 ... p_(i-1), at the rate per rank. In the paper's written-out sum this rate is the minimum of
+// U_j/q_j for j <= i. Its compact form (equation 9) has j < i, so it omits the links of the stage itself.
 double paper_time(const hierarchy& h, double bytes, bool compact) {
     double time = 0, q = 1, rate = std::numeric_limits<double>::infinity();
     for (int l = 0; l < h.depth(); ++l) {
@@ -133,7 +133,7 @@ TEST(traffic, stages_one_after_the_other_cost_what_the_paper_expands) {
                     bytes, 1, 0)
                 .time;
         EXPECT_NEAR(priced, paper_time(h, bytes, false), 1e-3 * priced);
-        // Without the stage's own links the first stage costs nothing but start-ups.
+        // Without the stage's own links the first stage only costs start-ups.
         EXPECT_LT(paper_time(h, bytes, true), paper_time(h, bytes, false));
     }
 }

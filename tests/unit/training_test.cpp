@@ -1,4 +1,4 @@
-// terrace-bench --training without timing: models, the bound, the command line.
+// terrace-bench --training without measurements: models, the bound, the command line.
 
 #include <filesystem>
 #include <fstream>
@@ -33,7 +33,7 @@ TEST(training_model, networks_are_as_published) {
     }
 }
 
-// 4.09 G multiplications and additions an image, 32 images, forward and twice as much backward, at 10 TFLOP/s.
+// 4.09 G multiplications and as many additions per image, 32 images, forward and twice as many backward, at 10 TFLOP/s.
 TEST(training_model, computing_takes_what_multiplications_take) {
     EXPECT_NEAR(built_in_model("resnet50").compute(), 3 * 2 * 4.09e9 * 32 / 10e12, 0.001);
 }
@@ -87,9 +87,9 @@ TEST(training_bound, what_is_not_ready_travels_afterwards) {
     const auto at_rate = [](double rate) {
         return [rate](std::int64_t bytes) { return static_cast<double>(bytes) / rate; };
     };
-    EXPECT_DOUBLE_EQ(iteration_bound(m, 1, at_rate(1000)), 7.01);  // a alone, behind all computing
-    EXPECT_DOUBLE_EQ(iteration_bound(m, 1, at_rate(10)), 8);       // a; 6 + 2 for a and b
-    EXPECT_DOUBLE_EQ(iteration_bound(m, 1, at_rate(1)), 4 + 30);   // all
+    EXPECT_DOUBLE_EQ(iteration_bound(m, 1, at_rate(1000)), 7.01);  // a alone, after all computing
+    EXPECT_DOUBLE_EQ(iteration_bound(m, 1, at_rate(10)), 8);       // a after 7, or a and b after 6
+    EXPECT_DOUBLE_EQ(iteration_bound(m, 1, at_rate(1)), 4 + 30);   // all after 4
     EXPECT_DOUBLE_EQ(iteration_bound(m, 2, at_rate(1)), 4 + 60);
     EXPECT_DOUBLE_EQ(iteration_bound(m, 1, [](auto) { return 0.0; }), 7);
 }

@@ -1,4 +1,4 @@
-// Reproducible reductions: the tree, its nodes, and what stages make of them, proved by the verifier.
+// Reproducible reductions: the tree, its nodes, and stages that reduce by the tree, proved by the verifier.
 
 #include <algorithm>
 #include <array>
@@ -25,7 +25,7 @@ std::vector<int> in_order(int ranks) {
     return places;
 }
 
-// Ranks in order, backwards, in turns, and anyhow.
+// Returns places of the ranks in the tree: in order, reversed, alternating, and random.
 std::vector<std::vector<int>> trees_of(int ranks, dice& d) {
     std::vector<int> backwards = in_order(ranks), turns, any = in_order(ranks);
     std::reverse(backwards.begin(), backwards.end());
@@ -34,7 +34,7 @@ std::vector<std::vector<int>> trees_of(int ranks, dice& d) {
     return {in_order(ranks), backwards, turns, any};
 }
 
-// Over messages.
+// Returns a call of which all stages send messages.
 program_of_all sent_program(const hierarchy& machine, const std::vector<stage>& stages, const collective_call& call) {
     const call_layout layout(machine, stages, call);
     program_of_all made{
@@ -94,7 +94,7 @@ TEST(reduction_tree, equal_parts_are_like_leaves) {
     EXPECT_FALSE(are_like_leaves({0, 6}, nodes{{0, 2}, {2, 3}, {3, 4}, {4, 6}}));
 }
 
-// All shapes of up to 16 ranks, over messages and in shared memory, with ranks of any places in the tree.
+// Machines of many shapes with up to 16 ranks, over messages and in shared memory, for any places of ranks in the tree.
 TEST(tree_stages, every_shape_reduces_by_the_tree) {
     dice d(1);
     int proofs = 0;
@@ -114,7 +114,7 @@ TEST(tree_stages, every_shape_reduces_by_the_tree) {
     EXPECT_GT(proofs, 200);
 }
 
-// Racks of 5 and 4 ranks hold two and three partial results. Links between them carry the same both ways.
+// Racks of 5 and 4 ranks have two and three partial results. Links between them carry equal data in both directions.
 TEST(tree_stages, two_members_balance_their_links) {
     const hierarchy machine = machine_of(tree({{2, 2, 1, 3, 1}, {3, 2}, {2}}));
     const int ranks = machine.ranks();
@@ -133,12 +133,12 @@ TEST(tree_stages, two_members_balance_their_links) {
         EXPECT_NEAR(sent[0] / all, expected, 0.02) << to_string(what);
         EXPECT_NEAR(sent[1] / all, expected, 0.02) << to_string(what);
     };
-    between_racks(collective::reduce_scatter, mode::scatter, 11.5 / 9);  // 8/9 and 15/9 without
+    between_racks(collective::reduce_scatter, mode::scatter, 11.5 / 9);  // without balance 8/9 and 15/9
     between_racks(collective::allreduce, mode::replicate, 5.0 / 3);
     between_racks(collective::reduce, mode::root, 1.5);
 }
 
-// The routes of a torus take its dimensions in turns.
+// Routes over a torus use its dimensions in different orders.
 TEST(tree_stages, routes_reduce_by_the_tree) {
     dice d(2);
     for (const hierarchy& machine : tori())
@@ -150,7 +150,7 @@ TEST(tree_stages, routes_reduce_by_the_tree) {
         }
 }
 
-// Nodes of a power of two ranks keep their stages in shared memory, uneven ones send messages.
+// Nodes whose number of ranks is a power of two keep stages in shared memory. In other nodes ranks send messages.
 TEST(tree_stages, even_nodes_keep_their_shared_memory) {
     const auto stages_in = [](const std::vector<std::vector<int>>& children) {
         const hierarchy machine = machine_of(tree(children));
@@ -176,7 +176,7 @@ TEST(tree_stages, other_orders_are_refused) {
     const program_of_all p = sent_program(machine, flat(4, "ring"), call_of(collective::allreduce, 4, in_order(4)));
     expect_proved(p);
     expect_refused(p, {0, 2, 1, 3});
-    // A pair of sources in each other's place: harmless within a node of two ranks, and nowhere else.
+    // Two sources exchanged: correct only within a tree node of two ranks.
     for (const int first : {0, 1}) {
         program_of_all mutant = p;
         schedule& s = mutant.schedules[2];

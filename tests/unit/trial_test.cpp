@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::int64_t small = 64, medium = 256 << 10, large = 1 << 20;
 
-// Makes all calls of a trial, of which ranks agree on the median.
+// Makes all calls of a trial with these times. All ranks have equal times.
 void run(trial& t, double mpi, double terrace) {
     while (!t.settled()) {
         const runner by = t.next();
@@ -53,7 +53,7 @@ TEST(trial, of_nearly_equal_times_mpi_runs_the_rest) {
         }
 }
 
-// Times of few calls scatter.
+// Times of few calls vary more.
 TEST(trial, the_fewer_calls_the_more_must_be_won) {
     const auto chosen = [](std::int64_t bytes, double terrace) {
         trial t(bytes);

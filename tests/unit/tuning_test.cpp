@@ -25,7 +25,7 @@ TEST(tuned, slices_in_whole_pages) {
             }
 }
 
-// A chunk is in one or two places of a chain at a time, and leaves the lanes of the others free.
+// A chunk is at one or two ranks of a chain at a time, so the other ranks' lanes are free.
 TEST(tuned, fills_long_chains) {
     const candidate chain = baseline(network(16), "flat-ring", collective::broadcast);
     const rule r = tuned(network(16), chain, 64 * mib, collective::broadcast);
@@ -34,7 +34,7 @@ TEST(tuned, fills_long_chains) {
     EXPECT_LT(r.predicted, 1.1 * r.limit);
 }
 
-// 48 KiB on the wire: times ranks per node, times nodes (docs/measurements/large-messages.md).
+// The chunk is 48 KiB on the wire, times ranks per node, times nodes (docs/measurements/large-messages.md).
 TEST(tuned, aims_at_good_wire_messages) {
     const candidate c{"staged", {{{0}, 4, mode::scatter, "direct"}, {{1}, 2, mode::scatter, "ring"}}};
     const rule r = tuned(two_nodes(), c, 32 * mib);

@@ -1,4 +1,4 @@
-// What the verifier says of small programs, right and wrong.
+// The verifier's findings in small programs, correct and wrong.
 
 #include <string_view>
 
@@ -20,7 +20,7 @@ void expect_fault(const program& p, const expectation& of, std::string_view part
 
 void expect_fault(const program& p, std::string_view part_of_text) { expect_fault(p, {}, part_of_text); }
 
-// Two ranks send each other all they have and add it.
+// Returns an allreduce in which two ranks exchange all their data and add them.
 program exchange(std::int64_t count) {
     program all;
     for (int rank = 0; rank < 2; ++rank) {
@@ -85,8 +85,8 @@ TEST(verifier, finds_a_race) {
     expect_fault(p, "rank 0, instruction 2 (reduce, step 1): may run before");
 }
 
-// Rank 0 sends its input and gets the sum back into the same place. That there is an answer shows that the message has
-// arrived, but not that its request has completed.
+// Rank 0 sends its input, and receives the sum in the same memory. The answer shows that the message has arrived, but
+// not that its request has completed.
 TEST(verifier, an_answer_does_not_free_the_operand_of_a_send) {
     program p;
     builder zero(0, 2, collective::allreduce, 4), one(1, 2, collective::allreduce, 4);
@@ -103,8 +103,8 @@ TEST(verifier, an_answer_does_not_free_the_operand_of_a_send) {
     expect_fault(p, "may run before");
 }
 
-// Rank 0 overwrites a slot with what rank 1 sends only on rank 0's word that the slot has been read: that the write
-// comes after the read follows from the messages, even if the write does not wait for the read itself.
+// Rank 0 overwrites a slot with data that rank 1 sends only after rank 0's notice that the slot has been read. So
+// the messages order the write after the read, even if the write does not wait for the read itself.
 TEST(verifier, sees_order_that_runs_through_messages) {
     builder zero(0, 2, collective::allreduce, 1), one(1, 2, collective::allreduce, 1);
     zero.owns({0, 1});
@@ -145,7 +145,7 @@ TEST(verifier, sees_order_that_runs_through_messages) {
     order(5, {6});
     EXPECT_EQ(find_fault(p), std::nullopt);
 
-    // A word that does not wait for the read is no word.
+    // A notice that does not wait for the read orders nothing.
     s.instrs[read].successors = s.instrs[word].waits = 0;
     expect_fault(p, "rank 0, instruction 2 (send, step 1): may run before");
 }
@@ -179,13 +179,13 @@ TEST(verifier, finds_a_contribution_left_out) {
     expect_fault(p, "rank 1: contributions are missing in recv[0, 4)");
 }
 
-// Where avg divides: at the last reduction, once.
+// The sum is complete after its last reduction, in which avg divides once.
 TEST(verifier, finds_a_sum_completed_never_early_or_twice) {
     program p = exchange(4);
     p[0].instrs[reduce].completes = false;
     expect_fault(p, "rank 0: no reduction completed the sum in recv[0, 4)");
 
-    // Rank 0 adds what it gets from 1 and from 2.
+    // Rank 0 adds the data of ranks 1 and 2.
     builder zero(0, 3, collective::reduce, 4), one(1, 3, collective::reduce, 4, {buffer::scratch, true}),
         two(2, 3, collective::reduce, 4, {buffer::scratch, true});
     zero.owns({0, 4});
@@ -223,7 +223,7 @@ TEST(verifier, finds_a_result_that_is_not_written) {
     expect_fault(program{idle}, "nothing is written in recv[0, 3), out of place");
 }
 
-// Three ranks, each of which adds up all inputs by itself, one of them in another order.
+// Each of three ranks adds all inputs itself, and one of them does so in another order.
 TEST(verifier, finds_bits_that_may_differ_between_ranks) {
     program p;
     for (int rank = 0; rank < 3; ++rank) {
@@ -247,10 +247,10 @@ TEST(verifier, finds_bits_that_may_differ_between_ranks) {
 // ---------------------------------------------------------------------------------------------- the other collectives
 
 constexpr std::int64_t count = 4;
-// In the caller's buffer of all: rank 1's comes first, and there is a gap.
+// Blocks in the caller's buffer of all blocks: rank 1's block comes first, and there is a gap.
 const expectation blocks{.root = 0, .blocks = {{5, 7}, {0, 2}}};
 
-// Rank 0 passes on what it was given.
+// Returns a broadcast in which rank 0 sends its input to rank 1.
 program broadcast() {
     builder zero(0, 2, collective::broadcast, count), one(1, 2, collective::broadcast, count);
     zero.send(1, range{0, count});
@@ -258,7 +258,7 @@ program broadcast() {
     return {zero.finish(), one.finish()};
 }
 
-// Rank 0 adds what rank 1 was given.
+// Returns a reduce in which rank 0 adds rank 1's input.
 program reduce_to_zero() {
     builder zero(0, 2, collective::reduce, count), one(1, 2, collective::reduce, count, {buffer::scratch, true});
     zero.owns({0, count});
@@ -270,7 +270,7 @@ program reduce_to_zero() {
 operand block_in(buffer all, int rank) { return {all, blocks.blocks[static_cast<std::size_t>(rank)]}; }
 operand own(buffer where) { return {where, {0, 2}}; }
 
-// Each sends the other the other's block.
+// Returns a call in which each rank sends the other rank's block of its input, and adds the received one to its own.
 program reduce_scatter() {
     program all;
     for (int rank = 0; rank < 2; ++rank) {
@@ -286,7 +286,7 @@ program reduce_scatter() {
     return all;
 }
 
-// Each sends the other its block.
+// Returns a call in which each rank sends its own block to the other rank.
 program allgather() {
     program all;
     for (int rank = 0; rank < 2; ++rank) {
@@ -368,7 +368,7 @@ TEST(verifier, finds_writes_between_the_callers_blocks) {
     expect_fault(p, blocks, "recv[2, 4) lies outside of what the caller gets");
 }
 
-// Right out of place: rank 1's block replaces this rank's own input only if both are the same memory.
+// Correct out of place. In place, the other rank's block overwrites this rank's own input.
 TEST(verifier, finds_an_own_block_overwritten_in_place) {
     program p = reduce_scatter();
     for (schedule& s : p) {
@@ -378,7 +378,7 @@ TEST(verifier, finds_an_own_block_overwritten_in_place) {
     expect_fault(p, blocks, "instruction 2 (reduce, step 1): counts a rank's contribution twice");
 }
 
-// Likewise: nothing but the place in the buffer of all connects what is sent with what is written.
+// Likewise: in place, the block that is sent and the block that is written are the same memory.
 TEST(verifier, finds_a_race_for_an_own_block_in_place) {
     program p = allgather();
     p[1].instrs[send_block].src = own(buffer::send);

@@ -1,4 +1,4 @@
-// Who a stuck job waits for in the end, found by questions from rank to rank.
+// Finds the rank that a stuck job waits for in the end, with questions from rank to rank.
 
 #include <memory>
 #include <thread>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::chrono::duration<double> timeout(0.64);
 
-// Ranks that take turns, each of which waits for one rank, or for -1: it makes no call, and reads nothing.
+// Ranks that take turns in one thread. Each waits for one rank, or makes no call and reads no messages (-1).
 struct stuck_job {
     explicit stuck_job(std::vector<int> waits_for) : awaited(std::move(waits_for)), world(std::vector{size()}) {
         for (int r = 0; r < size(); ++r) {
@@ -37,7 +37,7 @@ struct stuck_job {
         for (int turn = 0; turn < 2 * size(); ++turn)
             for (int r = 0; r < size(); ++r)
                 if (awaited[static_cast<std::size_t>(r)] >= 0) look(r, waited);
-        std::this_thread::sleep_for(timeout / 32);  // who has not answered by now does not
+        std::this_thread::sleep_for(timeout / 32);  // now a rank without an answer counts as silent
     }
 
     std::vector<int> awaited;  // by rank
@@ -74,7 +74,7 @@ TEST(wait_chain, what_a_rank_says_when_it_gives_up_counts_until_the_end) {
     stuck_job job({-1, 0, 1});
     job.look(timeout * 0.51);
     job.chain(1).give_up(0);
-    job.look(2, timeout * 0.8);  // anew, and rank 1 answers no more
+    job.look(2, timeout * 0.8);  // a new search, in which rank 1 does not answer
     job.look(2, timeout * 0.8);
     std::this_thread::sleep_for(timeout / 32);
     EXPECT_EQ(job.chain(2).end(), 0);

@@ -1,4 +1,4 @@
-// What a rank does while it waits: it writes dumps and gives up at the deadline.
+// The work of a rank that waits: it writes dumps, and gives up at the deadline.
 
 #include <atomic>
 #include <csignal>
@@ -20,7 +20,7 @@ namespace {
 
 const call_shape one_float{.count = 1, .counts = {}};
 
-// Rank 0 of two compares a call, which rank 1 never makes.
+// Lets rank 0 of two start a call that rank 1 never makes, and returns the error message.
 std::string wait_for_rank_1(const options& o, const std::function<void()>& meanwhile) {
     loopback_world world(std::vector{2});
     endpoint net(world.join(0), engine::request_slots(1));

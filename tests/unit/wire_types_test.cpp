@@ -1,4 +1,4 @@
-// Wire types: what conversions make of elements, and programs that round what they send.
+// Wire types: conversions of elements, and programs that round the data that they send.
 
 #include <algorithm>
 #include <cmath>
@@ -33,11 +33,11 @@ constexpr float infinity = std::numeric_limits<float>::infinity();
 constexpr float nan = std::numeric_limits<float>::quiet_NaN();
 constexpr std::array wire_types{wire_type::bfloat16, wire_type::float16, wire_type::int8};
 
-// What arrives of some elements.
+// Returns the elements that arrive for these.
 template <class T>
 std::vector<T> carried(const std::vector<T>& given, wire_type as, vectors v = vectors::plain) {
     const auto count = static_cast<std::int64_t>(given.size());
-    // An odd address, and a byte behind that nothing may write.
+    // The encoded data have an odd address. The bytes before and behind them must not change.
     std::vector<std::byte> wire(static_cast<std::size_t>(wire_bytes(as, count)) + 2, std::byte{0x5a});
     std::vector<T> made(given.size());
     encode(wire.data() + 1, given.data(), count, element_type_of<T>, as, v);
@@ -60,7 +60,7 @@ bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
     return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
 }
 
-// Over messages, each rank's schedule before and after a fault is put in.
+// Returns a call whose stages send messages and round as these stages require.
 program_of_all rounded_program(const hierarchy& machine, const std::vector<stage>& stages, collective what) {
     collective_call call{.what = what, .count = 600 * machine.ranks() + 3, .element = 4, .rounds_on_wire = true};
     if (row_of(what).blocks) call.blocks = equal_blocks(machine.ranks(), 300);
@@ -134,7 +134,7 @@ TEST(wire_types, int8_keeps_what_is_not_finite_and_zeros) {
     EXPECT_EQ(got[5], -infinity);
     EXPECT_NEAR(got[0], 1, 0.01);
     EXPECT_NEAR(got[6], 2.52, 1e-6);
-    // The scales of the largest and the smallest blocks neither overflow nor vanish.
+    // For the largest and the smallest elements, scales neither overflow nor become zero.
     const float largest = std::numeric_limits<float>::max(), least = std::numeric_limits<float>::denorm_min();
     EXPECT_NEAR(carried(std::vector{largest, -largest}, wire_type::int8)[1] / -largest, 1, 1e-6);
     EXPECT_LE(std::abs(carried(std::vector{least, 3 * least}, wire_type::int8)[1]), 1e-37f);
@@ -176,7 +176,7 @@ TEST(wire_types, have_the_same_bits_on_all_processors) {
         EXPECT_NEAR(static_cast<float>(got[i]), static_cast<float>(shorter[i]), 4);
 }
 
-// Every rank gets the same bits, whatever levels round.
+// All ranks get the same bits, for any levels that round.
 TEST(wire_types, programs_are_proved) {
     for (const std::vector<int>& sizes : {std::vector{2}, {5}, {2, 3}, {4, 2, 2}, {3, 1, 2}})
         for (const wire_type t : wire_types)
@@ -195,7 +195,7 @@ TEST(wire_types, programs_are_proved) {
     EXPECT_EQ(find_fault(p.schedules, p.of), std::nullopt);
 }
 
-// A contribution is rounded once for its owner; of a result the owner keeps what the others get.
+// A contribution is rounded once for its owner. The owner of a result keeps the rounded result that the others get.
 TEST(wire_types, convert_as_little_as_possible) {
     const hierarchy machine = machine_of(tree::uniform(std::vector{4}));
     const program_of_all p =
@@ -226,7 +226,7 @@ TEST(wire_types, faults_are_found) {
             if (i.what == what && n-- == 0) return i;
         throw std::logic_error("no such instruction");
     };
-    // The owner keeps the sum as it was before it was rounded.
+    // The owner keeps the sum without rounding.
     expect("differs from rank", [&](schedule& s) {
         for (instr& i : s.instrs)
             if (i.what == action::decode && s.phases[i.phase].down && i.dst.part == s.owned.front())
@@ -266,7 +266,7 @@ TEST(wire_types, are_refused_where_they_would_not_agree) {
     EXPECT_NE(fault(deep, stages).find("equal shares"), std::string::npos);
 }
 
-// In a cluster file, from there into stages, and back from the plan.
+// A level's wire type is used in stages, and is the same after the plan is written and read.
 TEST(wire_types, are_planned_where_they_are_named) {
     hierarchy machine = two_nodes();
     const auto rounds = [](const rule& r) {

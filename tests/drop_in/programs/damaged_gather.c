@@ -1,10 +1,10 @@
-/* An MPI whose MPI_Gatherv delivers something else than what was sent. */
+/* A program whose MPI_Gatherv delivers wrong data. */
 #include <stdio.h>
 #include <string.h>
 
 #include <mpi.h>
 
-/* The drop-in calls it by this name for the rows of its report. */
+/* The drop-in gathers the rows of its report by this function. */
 int PMPI_Gatherv(const void* send, int count, MPI_Datatype type, void* recv, const int counts[], const int begins[],
                  MPI_Datatype into, int root, MPI_Comm comm) {
     (void)send, (void)count, (void)type, (void)into;

@@ -1,4 +1,4 @@
-/* Functions for large counts (MPI 4): each beside the one of the same name without _c. */
+/* Functions for large counts (MPI 4): each is compared with the function of the same name without _c. */
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-// Rank 0 comes to a barrier an hour after rank 1, by the clock of rank 1, which runs ahead while that rank waits. The
-// file AN_HOUR is made when the hour is over.
+// Rank 0 reaches a barrier an hour after rank 1, by rank 1's clock. While rank 1 waits, each look at its clock advances
+// it by 10 s. Rank 1 creates the file AN_HOUR when the hour is over, and then rank 0 goes on.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <mpi.h>
@@ -25,12 +25,12 @@ int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
     int rank;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Barrier(MPI_COMM_WORLD);  // makes Terrace's communicator
+    MPI_Barrier(MPI_COMM_WORLD);  // creates Terrace's communicator
     if (rank == 0)
         while (access(getenv("AN_HOUR"), F_OK) != 0) usleep(1000);
     waits = rank == 1;
     MPI_Barrier(MPI_COMM_WORLD);
-    for (int late = 1; late >= 0; --late) {  // rank 0 waits, and reads what rank 1 has asked, then rank 1 the answer
+    for (int late = 1; late >= 0; --late) {  // while a rank waits, it reads control messages
         if (rank == late) usleep(100000);
         MPI_Barrier(MPI_COMM_WORLD);
     }

@@ -1,4 +1,4 @@
-/* A program that is linked with the drop-in: nothing in its environment loads it. */
+/* A program that is linked with the drop-in, so no environment variable is needed to load it. */
 #include <mpi.h>
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-// Each collective that MPI runs by itself, once.
+// Each collective that only MPI runs, once.
 #include <mpi.h>
 #include <stdio.h>
 

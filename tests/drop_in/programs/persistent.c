@@ -1,4 +1,4 @@
-// Persistent collectives: started one by one and together, with requests of other kinds and by themselves.
+// Persistent collectives: started one by one and together, alone and with requests of other kinds.
 #include <mpi.h>
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
-// Started calls, which move along while a rank waits in MPI_Recv for a message that is sent when they are complete
-// elsewhere.
+// Nonblocking calls, which must progress while rank 0 waits in MPI_Recv: the other ranks send their message only when
+// the calls are complete.
 #include <mpi.h>
 #include <stdio.h>
 
@@ -11,7 +11,7 @@ int main(int argc, char** argv) {
     int rank, ranks, wrong = 0;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    MPI_Barrier(MPI_COMM_WORLD);  // so that the communicator of the drop-in is there
+    MPI_Barrier(MPI_COMM_WORLD);  // creates the drop-in's communicator
     for (int round = 0; round < rounds; ++round) {
         for (int i = 0; i < n; ++i) data[i] = rank + i;
         MPI_Request sum, bcast;

@@ -1,4 +1,4 @@
-// A static object begins and ends MPI: its destructor runs when other static objects are gone already.
+// A static object initializes and finalizes MPI. Its destructor runs when other static objects are already destroyed.
 
 #include <cstdio>
 #include <vector>
@@ -23,9 +23,9 @@ struct session {
         MPI_Comm last = MPI_COMM_NULL;
         int rank = 0;
         sum(1);
-        sum(70000);  // in a shape of its own
+        sum(70000);  // a new shape
         MPI_Comm_dup(MPI_COMM_WORLD, &last);
-        MPI_Bcast(&wrong, 1, MPI_INT, 0, last);  // too late to make a communicator of Terrace's
+        MPI_Bcast(&wrong, 1, MPI_INT, 0, last);  // too late for a new Terrace communicator
         MPI_Comm_free(&last);
         MPI_Comm_rank(MPI_COMM_WORLD, &rank);
         if (rank == 0) std::printf("wrong: %d\n", wrong);

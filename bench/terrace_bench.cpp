@@ -181,7 +181,7 @@ int run(const world& w, int argc, char** argv) {
 bool are_lone_processes(const world& w) {
     const std::vector<std::string> environment = process_environment();
     const std::string trouble = w.trouble_of_launch(launch_of(environment).processes);
-    if (!trouble.empty() && is_first_rank(environment)) complain("terrace-bench: {}\n", trouble);
+    if (!trouble.empty() && is_first_rank(environment)) print_error("terrace-bench: {}\n", trouble);
     return !trouble.empty();
 }
 
@@ -255,14 +255,14 @@ int main(int argc, char** argv) {
             // Functions that write to standard output already name the program.
             const std::string_view what = e.what();
             const char* const name = what.starts_with("terrace-bench: ") ? "" : "terrace-bench: ";
-            if (w.first()) complain("{}{}\n", name, what);
+            if (w.first()) print_error("{}{}\n", name, what);
             return bad_input;
         } catch (const std::exception& e) {
             complain_text(w.error_lines(e.what()));
             w.abort(something_wrong);
         }
     } catch (const std::exception& e) {
-        complain("terrace-bench: {}\n", e.what());
+        print_error("terrace-bench: {}\n", e.what());
         return something_wrong;
     }
 }

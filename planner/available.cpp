@@ -57,7 +57,7 @@ bool worth_a_look(const algorithm& a, mode how, int size) {
     const int small = policy.large_group + 1;
     const group_moves moves =
         read_programs(group::numbered(small), {a.up(how), a.startups(small), false}, policy.large_group);
-    return moves.circulant || moves.handed_over.has_value();
+    return moves.circulant || moves.provider_action.has_value();
 }
 
 }  // namespace terrace::detail

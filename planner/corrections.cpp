@@ -13,12 +13,12 @@ namespace terrace::detail {
 
 namespace {
 
-constexpr double largest = 8;            // largest factor of a correction
-constexpr double weight = 0.002;         // of ln(factor)^2, relative to a size's error
-constexpr double weight_of_kind = 0.02;  // of ln(ratio)^2 of the factors of two bandwidths of one fabric
-constexpr double worth_saying = 0.1;     // smallest |ln(factor)| that is reported: prices are no better
-constexpr double usual = 0.2;            // |ln(price / time)| above which errors count linearly, not squared
-constexpr double telling = 0.25;         // part of a size's time above which the size depends on a figure
+constexpr double largest = 8;             // largest factor of a correction
+constexpr double weight = 0.002;          // of ln(factor)^2, relative to a size's error
+constexpr double weight_of_kind = 0.02;   // of ln(ratio)^2 of the factors of two bandwidths of one fabric
+constexpr double worth_saying = 0.1;      // smallest |ln(factor)| that is reported: prices are no better
+constexpr double usual = 0.2;             // |ln(price / time)| above which errors count linearly, not squared
+constexpr double least_influence = 0.25;  // part of a size's time above which the size depends on a figure
 constexpr int most_steps = 20;
 
 using verdict = judged_figures::verdict;
@@ -170,12 +170,12 @@ private:
             double left = 0;
             for (std::size_t u = 0; u < all.size(); ++u)
                 if (is_left(u)) left += std::abs(all[u][i]);
-            used_[i] = left < telling;
+            used_[i] = left < least_influence;
         }
     }
 
     // Returns the part of a size's time due to an unknown and to the unknowns that change together with it.
-    double told(const matrix& slope, std::size_t unknown, std::size_t size) const {
+    double influence(const matrix& slope, std::size_t unknown, std::size_t size) const {
         double sum = 0;
         for (std::size_t u = 0; u < slope.size(); ++u)
             if (weights_[unknown][u] != 0) sum += std::abs(slope[u][size]);
@@ -187,16 +187,17 @@ private:
     bool leave_undetermined() {
         const matrix slope = slopes();
         const std::vector<double> error = errors();
-        std::vector<int> tell(slope.size()), odd(slope.size());
+        std::vector<int> uses(slope.size()), odd(slope.size());
         for (std::size_t u = 0; u < slope.size(); ++u)
             for (std::size_t i = 0; i < error.size(); ++i)
-                if (used_[i] && told(slope, u, i) >= telling) ++tell[u], odd[u] += std::abs(error[i]) > usual ? 1 : 0;
+                if (used_[i] && influence(slope, u, i) >= least_influence)
+                    ++uses[u], odd[u] += std::abs(error[i]) > usual ? 1 : 0;
         bool any = false;
         const auto leave = [&](std::size_t u, verdict why) { unknowns_[u].what = why, logs_[u] = 0, any = true; };
         for (std::size_t u = 0; u < slope.size(); ++u)
-            if (!is_left(u) && tell[u] == 0) leave(u, verdict::small_part);
+            if (!is_left(u) && uses[u] == 0) leave(u, verdict::small_part);
         for (std::size_t u = 0; u < slope.size() && !any; ++u)
-            if (!is_left(u) && 2 * odd[u] > tell[u])
+            if (!is_left(u) && 2 * odd[u] > uses[u])
                 for (std::size_t other = 0; other < slope.size(); ++other)
                     if (weights_[u][other] != 0) leave(other, verdict::disagreeing);
         return any;

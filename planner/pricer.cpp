@@ -126,7 +126,7 @@ std::vector<moving_domain> pricer::domains_of(const running_stage& s, bool down,
         for (int i = 0; i < moves->who.size(); ++i)
             if (const int rank = moves->who.rank(i); ranks_.of(rank) != samples::none)
                 moves->sampled.push_back({i, ranks_.of(rank), ranks_like(rank)});
-        if (!all) moves->speaker = {0, ranks_.of(*first), ranks_like(*first)};
+        if (!all) moves->representative = {0, ranks_.of(*first), ranks_like(*first)};
         of.moving.push_back(std::move(*moves));
         of.raw.push_back(raw);
     }
@@ -174,7 +174,8 @@ std::optional<moving_group> pricer::exchanged(const running_stage& s, const layo
 }
 
 // Returns the movement of blocks that pass through one rank of a domain, which forwards or collects them.
-std::optional<moving_group> pricer::handed_on(const running_stage& s, const layout& l, const group& g, bool down) {
+std::optional<moving_group> pricer::forwarding_moves(const running_stage& s, const layout& l, const group& g,
+                                                     bool down) {
     const group who = forwarding_of(g, l.shape(), static_cast<int>(s.number));
     const double part = static_cast<double>(who.whole().count()) / machine_.ranks();
     return moving(s, who, down ? s.by.scatter : s.by.gather, part, false);
@@ -199,10 +200,10 @@ std::shared_ptr<const phase_load> pricer::load(const running_stage& s, bool down
 
 std::shared_ptr<const phase_load> pricer::price_phase(const running_stage& s, bool down) {
     const division_by how = divided_by(s.what);
-    const bool handed_over = follows_buffers(s.provider);
+    const bool by_provider = follows_buffers(s.provider);
     std::shared_ptr<const phase_load>& known = phases_[fmt::format(
         "{} {} {} {} {} {} {} {}", static_cast<int>(how), how == division_by::root ? to_string(s.what) : "",
-        handed_over && row_of(s.what).blocks, key_of_groups(s.stages, s.number, s.what), s.by.name,
+        by_provider && row_of(s.what).blocks, key_of_groups(s.stages, s.number, s.what), s.by.name,
         to_string(s.provider), to_string(s.itself().wire), down)];
     if (known == nullptr) known = load(s, down, &pricer::moved);
     return known;
@@ -219,7 +220,7 @@ std::shared_ptr<const stage_price> pricer::price_stage(const running_stage& s) {
             made.phases.push_back(price_phase(s, down));
         }
     if (how == mode::root && row_of(s.what).blocks && !row_of(s.what).exchange)
-        add(row_of(s.what).up, &pricer::handed_on);
+        add(row_of(s.what).up, &pricer::forwarding_moves);
     return std::make_shared<const stage_price>(std::move(made));
 }
 

@@ -98,7 +98,7 @@ private:
                                                              bool down);
     std::optional<moving_group> moved(const running_stage& s, const layout& l, const group& g, bool down);
     std::optional<moving_group> exchanged(const running_stage& s, const layout& l, const group& g, bool down);
-    std::optional<moving_group> handed_on(const running_stage& s, const layout& l, const group& g, bool down);
+    std::optional<moving_group> forwarding_moves(const running_stage& s, const layout& l, const group& g, bool down);
     moving_group moving(const running_stage& s, group who, algorithm::generator emit, double part, bool root_adds);
     std::vector<moving_domain> domains_of(const running_stage& s, bool down, movement of_group);
     std::shared_ptr<const phase_load> load(const running_stage& s, bool down, movement of_group);

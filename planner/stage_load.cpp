@@ -50,7 +50,7 @@ public:
         for (const moving_group& g : domain)
             for (const moving_group::member& m : g.sampled) sampled_.push_back(m.position);
         keep_different(sampled_);
-        if (first.how.handed_over) run_by_provider(domain);
+        if (first.how.provider_action) run_by_provider(domain);
         else run_steps(domain);
         if (first.side_by_side) {
             made_.side_by_side = true;
@@ -286,7 +286,8 @@ private:
     double like(const moving_group& g, int position, int row, bool alone) const {
         if (phase_.all_groups) return 1;
         const auto next = std::ranges::lower_bound(g.sampled, position, {}, &moving_group::member::position);
-        const moving_group::member& m = next == g.sampled.end() || next->position != position ? g.speaker : *next;
+        const moving_group::member& m =
+            next == g.sampled.end() || next->position != position ? g.representative : *next;
         const double ratio = phase_.ranks.share_of_link(at(m.sample), row) / m.ranks_like;
         return std::max(std::min(1.0, g.like), g.like * (alone ? std::min(1.0, ratio) : ratio));
     }
@@ -419,7 +420,7 @@ private:
     void run_by_provider(const moving_domain& domain) {
         const int outermost = outermost_joining();
         for (const moving_group& g : domain) {
-            const action what = *g.how.handed_over;
+            const action what = *g.how.provider_action;
             const stage_work work(what, std::max(0, g.who.root()), sharing::replicated);
             const provider_stage all =
                 on_gpus(machine_) ? nccl_stage(what, g.who) : memory_stage(work, g.who, phase_.in_scratch);
@@ -471,7 +472,7 @@ private:
         for (const moving_group& g : domain)
             for (const auto& [position, sample, ranks_like] : g.sampled) {
                 double& memory = memory_[at(sample)];
-                if (!g.how.handed_over) memory += g.how.reduced_by(position) * g.part * reduce_time(machine_);
+                if (!g.how.provider_action) memory += g.how.reduced_by(position) * g.part * reduce_time(machine_);
                 if (phase_.wire == wire_type::exact) continue;
                 const double own = 1.0 / g.who.size(), others = 1 - own;
                 memory += (phase_.down ? others + 2 * own : 2 * others) * g.part * reduce_time(machine_) / 2;

@@ -21,9 +21,9 @@ struct moving_group {
         int position, sample;
         double ranks_like;  ///< number of ranks that the sample represents in its child of the domain
     };
-    std::vector<member> sampled = {};  ///< ascending
-    member speaker = {0, 0, 1};        ///< sample that represents members that are no samples; may move no data itself
-    double like = 0;                   ///< number of groups of the domain that it represents, itself included
+    std::vector<member> sampled = {};   ///< ascending
+    member representative = {0, 0, 1};  ///< sample that represents members that are no samples; may move no data itself
+    double like = 0;                    ///< number of groups of the domain that it represents, itself included
 };
 
 /// Groups of one domain, which run side by side. They do not wait for groups of other domains.

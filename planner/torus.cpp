@@ -47,7 +47,7 @@ std::vector<std::vector<double>> occupied_by_order(const link_rows& rows, std::s
 
 // Assigns one share after the other to the order that keeps the busiest resource the least busy. Returns the shares by
 // order: the smallest number of shares that comes near the best.
-std::vector<int> hand_out(const std::vector<std::vector<double>>& occupied) {
+std::vector<int> assign_shares(const std::vector<std::vector<double>>& occupied) {
     std::vector<double> so_far(occupied.front().size());
     const auto busiest_with = [&](const std::vector<double>& more) {
         double busiest = 0;
@@ -72,7 +72,8 @@ std::vector<int> route_shares(const hierarchy& machine, const link_rows& rows, s
                               std::span<const std::shared_ptr<const stage_price>> costs, bool in_one_piece) {
     const std::span<const stage> turning = dimensions_of(machine, stages);
     if (turning.empty() || !all_send(turning)) return {};
-    const std::vector<int> of_order = hand_out(occupied_by_order(rows, stages, costs, turning.size(), in_one_piece));
+    const std::vector<int> of_order =
+        assign_shares(occupied_by_order(rows, stages, costs, turning.size(), in_one_piece));
     // All shares in the order of the stages mean no routes.
     if (std::count(of_order.begin() + 1, of_order.end(), 0) + 1 == std::ssize(of_order)) return {};
     std::vector<int> shares(stages.size() - turning.size());

@@ -8,7 +8,7 @@ namespace terrace::detail::pmpi {
 namespace {
 
 // Returns the side with the size of a call: send for non-roots of gather and the root of scatter, else receive.
-const side& telling_side(const call& c, bool is_root) noexcept {
+const side& side_with_size(const call& c, bool is_root) noexcept {
     const bool sends = (c.what == call_kind::gather && !is_root) || (c.what == call_kind::scatter && is_root);
     return sends ? c.send : c.recv;
 }
@@ -47,12 +47,12 @@ call_facts facts_of(const call& c, const attached& on) noexcept {
     if (has_root(c.what) && (c.root < 0 || c.root >= on.size)) return refused;
     const bool is_root = has_root(c.what) && on.rank == c.root;
     if (misplaced(c, is_root) || (reduces(c.what) && c.op == MPI_OP_NULL)) return refused;
-    const side& telling = telling_side(c, is_root);
-    if (wrong_side(c, telling, on.size)) return refused;
+    const side& sized = side_with_size(c, is_root);
+    if (wrong_side(c, sized, on.size)) return refused;
     const bool reads_both = !has_root(c.what) || is_root;
     if (reads_both && (wrong_side(c, c.send, on.size) || wrong_side(c, c.recv, on.size))) return refused;
     if (!has_size(c.what)) return {};
-    return {.bytes = elements_of(c.what, telling, on.size) * size_of_type(telling.type)};
+    return {.bytes = elements_of(c.what, sized, on.size) * size_of_type(sized.type)};
 }
 
 decision decide(const call& c, const call_facts& f, const attached& on, const trial& tried, bool starts) noexcept {

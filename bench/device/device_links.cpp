@@ -109,8 +109,8 @@ private:
     template <class Small, class Large>
     device_rates figures(const partners& p, const std::vector<double>& rates, int queues, Small small, Large large,
                          std::size_t bytes) {
-        const bool receives = p.from[at(world_.rank())] != nobody;
-        const bool takes_part = receives || p.to[at(world_.rank())] != nobody;
+        const bool receives = p.from[at(world_.rank())] != no_rank;
+        const bool takes_part = receives || p.to[at(world_.rank())] != no_rank;
         device_rates found;
         found.step = world_.maximum(median_time(takes_part, 1, small));
         const double time = median_time(takes_part, queues, large);
@@ -121,8 +121,8 @@ private:
     // Exchanges one message in each direction at once, at offset `place` of the buffers.
     void exchange(stream_messages& net, const partners& p, std::size_t place, std::size_t bytes) {
         const int to = p.to[at(world_.rank())], from = p.from[at(world_.rank())];
-        if (to != nobody) net.send(to, out_.get() + place, bytes);
-        if (from != nobody) net.recv(from, in_.get() + place, bytes);
+        if (to != no_rank) net.send(to, out_.get() + place, bytes);
+        if (from != no_rank) net.recv(from, in_.get() + place, bytes);
         net.close();
     }
 

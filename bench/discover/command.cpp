@@ -56,12 +56,12 @@ std::optional<topology> load(const world& w, const discover_settings& s) {
         if (w.first()) expect_replaceable(s.output_file, {s.compare_file}, s.force);
         if (w.size() < 2) throw usage_error("--discover: one rank has nothing to measure; start several");
         if (s.compare_file.empty()) return {};
-        topology said = read_cluster(s.compare_file, read_node_in_child);
-        if (said.machine.ranks() != w.size())
+        topology stated = read_cluster(s.compare_file, read_node_in_child);
+        if (stated.machine.ranks() != w.size())
             throw input_error(
                 s.compare_file.string(), 0, 0,
-                fmt::format("{} ranks, but {} run; start one for each place", said.machine.ranks(), w.size()));
-        return said;
+                fmt::format("{} ranks, but {} run; start one for each place", stated.machine.ranks(), w.size()));
+        return stated;
     });
 }
 
@@ -104,7 +104,7 @@ struct result {
 };
 
 result describe(const world& w, const discover_settings& s, const discovery& d, const std::vector<std::string>& hosts,
-                const processors& computing, const std::optional<topology>& said, double seconds) {
+                const processors& computing, const std::optional<topology>& stated, double seconds) {
     const std::string probed = fmt::format("{} probes of {} ranks in {:.1f} s\n", d.questions, w.size(), seconds),
                       compared = s.compare_file.string();
     result r{d.sure() ? success : cannot_tell, {}, {}};
@@ -115,15 +115,15 @@ result describe(const world& w, const discover_settings& s, const discovery& d, 
                              over_ucx(w, s) ? "UCX" : w.library(), w.size()) +
                  write_cluster({s.name.empty() ? "discovered" : s.name, found.machine});
         r.text = discovery_text(d, found.machine) + probed;
-        if (said) {
+        if (stated) {
             const std::vector<std::string> differences = contradictions(
-                found.machine, places_in(said->machine, found.ranks, hosts), said->machine, d.sure_levels());
+                found.machine, places_in(stated->machine, found.ranks, hosts), stated->machine, d.sure_levels());
             if (!differences.empty()) r.status = contradicted;
             r.text += comparison_text(d, found.machine, differences, compared);
         }
     } else {
         r.text = sentences(d.notes, "") + probed;
-        if (said) r.text += fmt::format("Cannot tell whether {} is right.\n", compared);
+        if (stated) r.text += fmt::format("Cannot tell whether {} is right.\n", compared);
     }
     if (!d.sure())
         r.text += fmt::format("Measure again when nothing else runs on these machines and their network{}.\n",
@@ -134,7 +134,7 @@ result describe(const world& w, const discover_settings& s, const discovery& d, 
 }  // namespace
 
 int discover_machine(const world& w, const discover_settings& s) {
-    const std::optional<topology> said = load(w, s);
+    const std::optional<topology> stated = load(w, s);
     progress shown(w.first(), s.progress);
     shown.now("connecting");
     communicator comm = connect(w, s);
@@ -158,7 +158,7 @@ int discover_machine(const world& w, const discover_settings& s) {
         };
         const discovery d = discover(net, o);
         shown.clear();
-        r = describe(w, s, d, hosts, computing, said, seconds());
+        r = describe(w, s, d, hosts, computing, stated, seconds());
         net.finish();
     } else {
         net.answer();

@@ -70,16 +70,16 @@ struct nesting {
 
 class comparison {
 public:
-    comparison(const hierarchy& found, const std::vector<int>& places, const hierarchy& said, int sure)
+    comparison(const hierarchy& found, const std::vector<int>& places, const hierarchy& stated, int sure)
         : found_(found, places, sure),
-          said_(said, numbers_below(said.ranks()), said.depth()),
-          nodes_(said.node_levels() - 1) {}
+          stated_(stated, numbers_below(stated.ranks()), stated.depth()),
+          nodes_(stated.node_levels() - 1) {}
 
     std::vector<std::string> all() {
-        for (int l = 0; l < said_.machine.depth(); ++l) compare_links(l);
+        for (int l = 0; l < stated_.machine.depth(); ++l) compare_links(l);
         for (int l = 0; l < found_.depth(); ++l) compare_groups(l);
         const bool all_sure = found_.depth() == found_.machine.depth();
-        for (int l = std::max(nodes_, 0); all_sure && l + 1 < said_.machine.depth(); ++l) find_missing(l);
+        for (int l = std::max(nodes_, 0); all_sure && l + 1 < stated_.machine.depth(); ++l) find_missing(l);
         if (sentences_.size() > most_sentences) {
             const std::size_t more = sentences_.size() - most_sentences;
             sentences_.resize(most_sentences);
@@ -96,13 +96,13 @@ private:
 
     // Returns names of whole nodes, as "n[0-2]", else of ranks, as "rank[4-5]".
     std::string names(const members& m) const {
-        const tree& shape = said_.machine.shape;
+        const tree& shape = stated_.machine.shape;
         members nodes, of_nodes;
         for (const int r : m) nodes.insert(shape.domain_of(nodes_, r));
         std::vector<std::string> all;
         for (const int n : nodes) {
             for (int r = shape.first_rank(nodes_, n); r < shape.first_rank(nodes_, n + 1); ++r) of_nodes.insert(r);
-            all.push_back(said_.machine.hosts.empty() ? fmt::format("node{}", n) : said_.machine.hosts[at(n)]);
+            all.push_back(stated_.machine.hosts.empty() ? fmt::format("node{}", n) : stated_.machine.hosts[at(n)]);
         }
         if (of_nodes == m) return fold_hosts(all);
         all.clear();
@@ -110,41 +110,41 @@ private:
         return fold_hosts(all);
     }
 
-    const members& said_domain(int l, int domain) const { return said_.domains[at(l)][at(domain)]; }
-    members said_child(int l, int child) const { return l == 0 ? members{child} : said_domain(l - 1, child); }
+    const members& stated_domain(int l, int domain) const { return stated_.domains[at(l)][at(domain)]; }
+    members stated_child(int l, int child) const { return l == 0 ? members{child} : stated_domain(l - 1, child); }
 
     // Returns the total rate of a domain's children: measured rates if known, else those of the file.
     double of_children(int l, int domain) const {
-        const tree& shape = said_.machine.shape;
+        const tree& shape = stated_.machine.shape;
         double sum = 0;
         for (int child = shape.first_child(l, domain); child < shape.first_child(l, domain + 1); ++child)
-            sum += found_.rate(said_child(l, child)).value_or(said_.machine.rate(l, child));
+            sum += found_.rate(stated_child(l, child)).value_or(stated_.machine.rate(l, child));
         return sum;
     }
 
     // Returns the rate that is measured if the link is as in the file: its siblings or its children may limit it.
     double shown_rate(int l, int child) const {
-        const hierarchy& said = said_.machine;
-        const double own = *said_.rate(said_child(l, child));
+        const hierarchy& stated = stated_.machine;
+        const double own = *stated_.rate(stated_child(l, child));
         if (l <= nodes_) return own;
-        const int parent = said_.machine.shape.parent(l, child), end = said.shape.first_child(l, parent + 1);
+        const int parent = stated_.machine.shape.parent(l, child), end = stated.shape.first_child(l, parent + 1);
         double siblings = 0;
-        for (int other = said.shape.first_child(l, parent); other < end; ++other)
-            if (other != child) siblings += said.rate(l, other);
-        const bool of_several = l - 1 > nodes_ && said.shape.children(l - 1, child) > 1;
+        for (int other = stated.shape.first_child(l, parent); other < end; ++other)
+            if (other != child) siblings += stated.rate(l, other);
+        const bool of_several = l - 1 > nodes_ && stated.shape.children(l - 1, child) > 1;
         return std::min({own, siblings, of_several ? of_children(l - 1, child) : own});
     }
 
     void compare_links(int l) {
-        const level& into = said_.machine.levels[at(l)];
+        const level& into = stated_.machine.levels[at(l)];
         const double most_off = between_nodes(into.medium) ? differs : differs_inside;
         const std::size_t before = sentences_.size();
         std::size_t links = 0;
         std::string as_all;
-        for (int child = 0; child < said_.machine.shape.members(l); ++child) {
-            if (said_.machine.shape.children(l, said_.machine.shape.parent(l, child)) == 1)
+        for (int child = 0; child < stated_.machine.shape.members(l); ++child) {
+            if (stated_.machine.shape.children(l, stated_.machine.shape.parent(l, child)) == 1)
                 continue;  // the same domain as one level below
-            const members of = said_child(l, child);
+            const members of = stated_child(l, child);
             const std::optional<double> is = found_.rate(of);
             if (!is) continue;
             const double was = shown_rate(l, child);
@@ -167,7 +167,7 @@ private:
         for (int d = 0; d < found_.machine.shape.domains(l); ++d) groups[found_.domains[at(l)][at(d)]] = d;
         std::vector<std::string> unknown;
         for (const auto& [group, d] : groups) {
-            if (said_.has(group) || !told_.insert(group).second) continue;
+            if (stated_.has(group) || !unknown_groups_.insert(group).second) continue;
             if (const int level = crossed(group); level >= 0) misplaced(group, level);
             else if (!is_the_rest(l, d)) unknown.push_back(names(group));
         }
@@ -178,8 +178,8 @@ private:
 
     // Returns the innermost level of the file with a domain that the group crosses, or -1.
     int crossed(const members& group) const {
-        for (std::size_t l = 0; l < said_.domains.size(); ++l)
-            if (std::ranges::any_of(said_.domains[l], [&](const members& d) { return cross(group, d); }))
+        for (std::size_t l = 0; l < stated_.domains.size(); ++l)
+            if (std::ranges::any_of(stated_.domains[l], [&](const members& d) { return cross(group, d); }))
                 return static_cast<int>(l);
         return -1;
     }
@@ -190,55 +190,55 @@ private:
         if (l + 1 >= found_.depth()) return false;
         const int parent = shape.parent(l + 1, domain), first = shape.first_child(l + 1, parent);
         return shape.children(l + 1, parent) == 2 &&
-               said_.has(found_.domains[at(l)][at(domain == first ? first + 1 : first)]);
+               stated_.has(found_.domains[at(l)][at(domain == first ? first + 1 : first)]);
     }
 
     // Reports ranks of a measured group that the file has in another domain than most of the group.
     void misplaced(const members& group, int l) {
-        const auto domains = static_cast<int>(said_.domains[at(l)].size());
+        const auto domains = static_cast<int>(stated_.domains[at(l)].size());
         int home = -1;
         std::size_t most = 0;
         for (int d = 0; d < domains; ++d) {
             // In a tie, a domain that is not yet the home of another group is preferred.
-            const std::size_t n = 2 * common(group, said_domain(l, d)).size() + (homes_.contains({l, d}) ? 0 : 1);
+            const std::size_t n = 2 * common(group, stated_domain(l, d)).size() + (homes_.contains({l, d}) ? 0 : 1);
             if (n <= most || n < 2) continue;
             most = n;
             home = d;
         }
         homes_.insert({l, home});
-        const members of_home = common(group, said_domain(l, home));
+        const members of_home = common(group, stated_domain(l, home));
         for (int d = 0; d < domains; ++d)
-            if (const members some = common(group, said_domain(l, d)); d != home && !some.empty())
+            if (const members some = common(group, stated_domain(l, d)); d != home && !some.empty())
                 say("{} is in \"{}\" {} by the file, and measured in {}, with {}", names(some),
-                    said_.machine.levels[at(l)].name, d, home, names(of_home));
+                    stated_.machine.levels[at(l)].name, d, home, names(of_home));
     }
 
     // Reports groups of the file whose link is slow enough to show, but does not.
     void find_missing(int l) {
         std::vector<std::string> missing;
-        for (int d = 0; d < said_.machine.shape.domains(l); ++d) {
-            const members& group = said_domain(l, d);
+        for (int d = 0; d < stated_.machine.shape.domains(l); ++d) {
+            const members& group = stated_domain(l, d);
             if (found_.has(group) || of_children(l, d) <= slows_down * shown_rate(l + 1, d)) continue;
             const auto crosses = [&](const members& other) { return cross(group, other); };
-            if (std::none_of(told_.begin(), told_.end(), crosses)) missing.push_back(names(group));
+            if (std::none_of(unknown_groups_.begin(), unknown_groups_.end(), crosses)) missing.push_back(names(group));
         }
         if (!missing.empty())
             say("share a link by the file, level \"{}\": {}; measurements do not show it",
-                said_.machine.levels[at(l)].name, fmt::join(missing, " and "));
+                stated_.machine.levels[at(l)].name, fmt::join(missing, " and "));
     }
 
-    nesting found_, said_;
+    nesting found_, stated_;
     int nodes_;                            // level of nodes in the file; -1: each rank is a node
-    std::set<members> told_;               // measured groups that the file lacks
+    std::set<members> unknown_groups_;     // measured groups that the file lacks
     std::set<std::pair<int, int>> homes_;  // homes of misplaced groups: level and domain of the file
     std::vector<std::string> sentences_;
 };
 
 }  // namespace
 
-std::vector<std::string> contradictions(const hierarchy& found, const std::vector<int>& ranks, const hierarchy& said,
+std::vector<std::string> contradictions(const hierarchy& found, const std::vector<int>& ranks, const hierarchy& stated,
                                         int sure) {
-    return comparison(found, ranks, said, sure).all();
+    return comparison(found, ranks, stated, sure).all();
 }
 
 }  // namespace terrace::detail::bench

@@ -154,7 +154,7 @@ private:
 constexpr double most_misfit = 0.3;  // largest misfit of a tree that explains the measurements
 // Misfit above which fewer streams at once may show more: on slow processors three-racks had 0.22 to 0.60 while all
 // nodes sent, and 0.08 to 0.16 while half of them did. Wrong groups were found from 0.12 on.
-constexpr double too_much_at_once = 0.08;
+constexpr double misfit_for_halves = 0.08;
 constexpr std::size_t most_pairs = 5;  // measured for the overhead of a level
 constexpr int most_domains = 4;        // measured for the rates of a level inside nodes
 
@@ -248,7 +248,7 @@ private:
             sure[known.back().of] = l.confidence;
         }
         switch_tree tree = find_switches(seen, net.nodes(), known);
-        if (const double off = misfit(tree, seen); off > too_much_at_once) {
+        if (const double off = misfit(tree, seen); off > misfit_for_halves) {
             net_.begin("contention of half of the nodes");
             std::vector<observation> of_halves = joined(alone, observe_halves(net, o_.seed));
             switch_tree found = find_switches(of_halves, net.nodes(), known);

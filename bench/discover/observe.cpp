@@ -11,7 +11,7 @@ namespace {
 
 constexpr int few_nodes = 8, some_nodes = 16;
 constexpr int tried_orders = 64;  // candidates for one order
-constexpr double of_what_was_seen = 0.9;
+constexpr double least_of_observed = 0.9;
 
 // Returns orders of nodes in which each two nodes are in one half about equally often: only then a pair shows whether
 // it shares a link. After as many random shuffles some pairs were never together.
@@ -143,7 +143,7 @@ void measure_uplinks(node_network& net, switch_tree& tree) {
             if (all.empty()) continue;
             const std::vector<double> rates = net.rates(all);
             const double sum = std::accumulate(rates.begin(), rates.end(), 0.0);
-            if (sum > of_what_was_seen * tree[l].rates[at(g)]) tree[l].rates[at(g)] = sum;
+            if (sum > least_of_observed * tree[l].rates[at(g)]) tree[l].rates[at(g)] = sum;
         }
     }
 }

@@ -38,7 +38,7 @@ public:
     }
 
     void run(std::span<const call> calls) override {
-        if (of_.own_lengths) return tell_lengths(calls.front());
+        if (of_.own_lengths) return run_with_lengths(calls.front());
         if (calls.size() == 1) return start(calls.front()).wait();
         for (const call& c : calls) started_.push_back(start(c));
         wait_all(started_);
@@ -69,7 +69,7 @@ private:
     }
 
     // Calls the function with lengths. All blocks have `count` elements, but each rank knows only its own lengths.
-    void tell_lengths(const call& c) {
+    void run_with_lengths(const call& c) {
         sent_.assign(static_cast<std::size_t>(comm_.size()), c.count);
         received_.resize(sent_.size());
         const std::int64_t all = c.count * comm_.size();

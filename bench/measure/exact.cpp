@@ -59,9 +59,7 @@ double value_of(reduce_op op, int rank, std::int64_t i, int ranks) noexcept {
         case reduce_op::prod:  // odd: products that wrap around still depend on all factors
             if constexpr (std::integral<T>) return static_cast<double>(2 * any + 1);
             else
-                return !is_picked(rank, i, std::int64_t{largest_exponent<part_t<T>>()}, ranks) ? 1
-                       : any % 2 == 0                                                          ? 2
-                                                                                               : 0.5;
+                return !is_picked(rank, i, std::int64_t{max_exponent<part_t<T>>()}, ranks) ? 1 : any % 2 == 0 ? 2 : 0.5;
         case reduce_op::band: return is_chosen(rank, i, ranks) ? static_cast<double>(any) : 127;
         case reduce_op::bor: return is_chosen(rank, i, ranks) ? static_cast<double>(any) : 0;
         case reduce_op::land: return is_chosen(rank, i, ranks) && any % 2 == 0 ? 0 : 1;

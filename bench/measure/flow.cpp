@@ -18,7 +18,7 @@ constexpr int tag = 0;
 
 using steady = std::chrono::steady_clock;
 
-int for_mpi(int rank) { return rank == nobody ? MPI_PROC_NULL : rank; }
+int for_mpi(int rank) { return rank == no_rank ? MPI_PROC_NULL : rank; }
 
 }  // namespace
 
@@ -52,7 +52,7 @@ std::vector<double> arrivals(const world& w, const flow& f, pace sends_at) {
         if (which == 0) times.push_back(std::chrono::duration<double>(steady::now() - begin).count());
         else ++sends_done;
     }
-    if (f.from == nobody) times.clear();
+    if (f.from == no_rank) times.clear();
     return times;
 }
 

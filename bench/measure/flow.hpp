@@ -8,12 +8,12 @@
 namespace terrace::detail::bench {
 
 /// Value instead of a rank: there is none.
-inline constexpr int nobody = -1;
+inline constexpr int no_rank = -1;
 
-/// A stream of messages to rank `to`, and one from rank `from`; either may be nobody. Both ends use equal sizes.
+/// A stream of messages to rank `to`, and one from rank `from`; either may be no_rank. Both ends use equal sizes.
 struct flow {
-    int to = nobody;
-    int from = nobody;
+    int to = no_rank;
+    int from = no_rank;
     int message_bytes = 0;
     int messages = 0;  ///< messages per run
 };

@@ -59,7 +59,7 @@ public:
         std::vector<double> times;
         std::array<std::byte, overhead_message> data{};
         const bool first = to_ > world_.rank();
-        for (int i = 0; i < round_trips && to_ != nobody; ++i) {
+        for (int i = 0; i < round_trips && to_ != no_rank; ++i) {
             const auto begin = steady::now();
             for (const bool sends : {first, !first}) {
                 if (sends)
@@ -80,7 +80,7 @@ private:
     auto alone(std::size_t bytes, int messages, Measure measure) const {
         wait_asleep(world_);
         decltype(measure(world_, flow{})) found{};
-        if (to_ != nobody || from_ != nobody)
+        if (to_ != no_rank || from_ != no_rank)
             found = measure(world_, flow{to_, from_, static_cast<int>(bytes), messages});
         wait_asleep(world_);
         return found;

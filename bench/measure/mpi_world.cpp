@@ -70,11 +70,11 @@ public:
     }
 
 protected:
-    std::string text_from(int speaker, std::string text) const override {
+    std::string text_from(int source, std::string text) const override {
         int length = static_cast<int>(text.size());
-        check(MPI_Bcast(&length, 1, MPI_INT, speaker, MPI_COMM_WORLD), "MPI_Bcast");
+        check(MPI_Bcast(&length, 1, MPI_INT, source, MPI_COMM_WORLD), "MPI_Bcast");
         text.resize(static_cast<std::size_t>(length));
-        check(MPI_Bcast(text.data(), length, MPI_CHAR, speaker, MPI_COMM_WORLD), "MPI_Bcast");
+        check(MPI_Bcast(text.data(), length, MPI_CHAR, source, MPI_COMM_WORLD), "MPI_Bcast");
         return text;
     }
 

@@ -11,12 +11,12 @@ namespace terrace::detail::bench {
 
 /// Senders and receivers on a level, as ranks of the world. `ranks` has the rank at each place of the machine.
 struct partners {
-    std::vector<int> to, from;  ///< peer of each rank, or nobody
+    std::vector<int> to, from;  ///< peer of each rank, or no_rank
     std::vector<int> child;     ///< child of the level that contains each rank
     bool any = false;
 
     partners(const tree& shape, int l, const std::vector<int>& ranks)
-        : to(at(shape.ranks()), nobody), from(to), child(to.size()) {
+        : to(at(shape.ranks()), no_rank), from(to), child(to.size()) {
         for (int r = 0; r < shape.ranks(); ++r) child[at(ranks[at(r)])] = shape.domain_of(l - 1, r);
     }
     void add(int sender, int receiver) {

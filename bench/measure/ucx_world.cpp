@@ -47,11 +47,11 @@ public:
     void abort(int code) const override { _exit(code); }
 
 protected:
-    std::string text_from(int speaker, std::string text) const override {
+    std::string text_from(int source, std::string text) const override {
         auto length = static_cast<std::int64_t>(text.size());
-        all_.broadcast(std::span(&length, 1), speaker);
+        all_.broadcast(std::span(&length, 1), source);
         text.resize(static_cast<std::size_t>(length));
-        all_.broadcast(std::span(text), speaker);
+        all_.broadcast(std::span(text), source);
         return text;
     }
 

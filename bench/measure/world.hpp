@@ -83,7 +83,7 @@ public:
 protected:
     world() = default;
 
-    virtual std::string text_from(int speaker, std::string text) const = 0;
+    virtual std::string text_from(int source, std::string text) const = 0;
     virtual std::vector<int> gather(int mine) const = 0;
 
     int rank_ = 0, size_ = 0;

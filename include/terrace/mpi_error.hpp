@@ -70,7 +70,7 @@ inline std::string gather_errors(std::string_view program, const std::string& wh
     return error_lines(program, said, size);
 }
 
-inline std::string tell_error(std::string_view program, const std::string& what, int rank, int size, MPI_Comm world) {
+inline std::string send_error(std::string_view program, const std::string& what, int rank, int size, MPI_Comm world) {
     auto text = std::make_unique<std::string>(what);
     MPI_Request sent;
     MPI_Isend(text->data(), static_cast<int>(text->size()), MPI_CHAR, 0, error_tag, world, &sent);
@@ -93,7 +93,7 @@ inline std::string error_lines_of(std::string_view program, const std::string& w
     MPI_Comm_rank(world, &rank);
     MPI_Comm_size(world, &size);
     const std::string text = what.substr(0, 2000);  // short enough to be sent before it is received
-    return rank == 0 ? gather_errors(program, text, size, world) : tell_error(program, text, rank, size, world);
+    return rank == 0 ? gather_errors(program, text, size, world) : send_error(program, text, rank, size, world);
 }
 
 }  // namespace terrace::detail

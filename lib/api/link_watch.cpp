@@ -38,7 +38,7 @@ link_watch::link_watch(control_plane& control, recorder& events, const plan_data
     std::vector<bool> far;
     for (int r = 0; r < machine.ranks(); ++r)
         far.push_back(machine.shape.common_level(rank, r) >= machine.node_levels());
-    events.note_messages(control.link_report.note(std::move(far)));
+    events.record_messages(control.link_report.note(std::move(far)));
     if (own_.judges && o.adapt == options::adapting::on)
         follower_ = std::make_unique<plan_follower>(control.plan_change, p, o, control.link_report.every());
 }

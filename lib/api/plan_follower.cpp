@@ -85,7 +85,7 @@ bool plan_follower::look(const link_rows& rows, const statistics& so_far, bool h
         running_ = {proposed_, now};
         return !trial_.is_on;
     }
-    if (running_.slow == slow_ && std::exchange(said_, slow_) != slow_)
+    if (running_.slow == slow_ && std::exchange(announced_, slow_) != slow_)
         done_.push_back({static_cast<std::int64_t>(changes_.changed_at()), why_});
     change(rows, so_far, wanted(now, hurry));
     return false;

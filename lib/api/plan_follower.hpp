@@ -50,7 +50,7 @@ private:
     const plan_data& plan_;
     const options& options_;
     percents slow_, proposed_;
-    percents said_;  // slow links at the last change in done()
+    percents announced_;  // slow links at the last change in done()
     clock::time_point slow_since_{};
     struct {
         percents slow{};

@@ -129,7 +129,7 @@ constexpr int fraction_bits() noexcept {
 
 /// Returns the exponent of the largest power of two that a floating-point element type can represent.
 template <class T>
-constexpr int largest_exponent() noexcept {
+constexpr int max_exponent() noexcept {
     using wide = accumulator_t<T>;
     int exponent = 0;
     for (wide next = 2; static_cast<wide>(static_cast<T>(next)) == next; next *= 2) {

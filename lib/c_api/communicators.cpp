@@ -24,7 +24,7 @@ const terrace::options& or_defaults(const terrace_options* options) {
 
 // Stores the communicator that make() returns, or null. @param name of the argument `made`, for errors
 template <class Make>
-void hand_out(terrace_communicator** made, const char* name, Make make) {
+void store_result(terrace_communicator** made, const char* name, Make make) {
     terrace_communicator*& out = existing(made, name);
     std::optional<terrace::communicator> comm = make();
     out = comm ? new terrace_communicator{std::move(*comm)} : nullptr;
@@ -36,7 +36,7 @@ terrace_status create_by(const terrace_options* options, const terrace_plan* pla
                          Create create) {
     return guarded([&] {
         const terrace::options& o = or_defaults(options);
-        hand_out(made, "made", [&] { return plan != nullptr ? create(plan->of, o) : create(o); });
+        store_result(made, "made", [&] { return plan != nullptr ? create(plan->of, o) : create(o); });
     });
 }
 
@@ -105,7 +105,7 @@ terrace_status terrace_mpi_create_in(const terrace_mpi_world* world, int device,
     return guarded([&] {
         const terrace::options& o = or_defaults(options);
         const terrace::plan* p = plan != nullptr ? &plan->of : nullptr;
-        hand_out(made, "made", [&] {
+        store_result(made, "made", [&] {
             const mpi_world all = world_of(existing(world, "world"));
             return device == terrace_no_device ? create_over_mpi(all, p, o) : create_over_mpi(all, p, device, o);
         });
@@ -137,15 +137,15 @@ int terrace_rank(const terrace_communicator* communicator) { return communicator
 int terrace_size(const terrace_communicator* communicator) { return communicator->of.size(); }
 
 terrace_status terrace_split(terrace_communicator* communicator, int color, int key, terrace_communicator** part) {
-    return with(communicator, [&](auto& c) { hand_out(part, "part", [&] { return c.split(color, key); }); });
+    return with(communicator, [&](auto& c) { store_result(part, "part", [&] { return c.split(color, key); }); });
 }
 
 terrace_status terrace_split_by_node(terrace_communicator* communicator, int key, terrace_communicator** part) {
-    return with(communicator, [&](auto& c) { hand_out(part, "part", [&] { return c.split_by_node(key); }); });
+    return with(communicator, [&](auto& c) { store_result(part, "part", [&] { return c.split_by_node(key); }); });
 }
 
 terrace_status terrace_shrink(terrace_communicator* communicator, terrace_communicator** survivors) {
-    return with(communicator, [&](auto& c) { hand_out(survivors, "survivors", [&] { return c.shrink(); }); });
+    return with(communicator, [&](auto& c) { store_result(survivors, "survivors", [&] { return c.shrink(); }); });
 }
 
 terrace_status terrace_set_timeout(terrace_communicator* communicator, double seconds) {

@@ -116,7 +116,7 @@ std::vector<std::uint64_t> call_groups::end() {
 
 std::chrono::duration<double> call_groups::age() noexcept {
     const bool waits = std::ranges::any_of(numbered_, [](const auto& each) { return each.second.has_value(); });
-    return waits ? time_since_asked(since_) : std::chrono::duration<double>{};
+    return waits ? time_since_first_call(since_) : std::chrono::duration<double>{};
 }
 
 void call_groups::add_waits(waiting& all) const {

@@ -97,7 +97,7 @@ public:
     /// @throws usage_error if there is no group
     std::vector<std::uint64_t> end();
 
-    /// Returns time_since_asked() of the next group in the order, while ended groups wait for it; otherwise 0.
+    /// Returns time_since_first_call() of the next group in the order, while ended groups wait for it; otherwise 0.
     std::chrono::duration<double> age() noexcept;
     /// Adds the waits of groups that have ended.
     void add_waits(waiting& all) const;

@@ -80,9 +80,9 @@ public:
     }
     /// Returns the stamp of the oldest call in flight. The engine must not be idle.
     const call_stamp& stamp_of_oldest() const noexcept { return calls_.front().stamp; }
-    /// Returns time_since_asked() of the oldest call in flight; 0 if no call is in flight.
+    /// Returns time_since_first_call() of the oldest call in flight; 0 if no call is in flight.
     std::chrono::duration<double> age() noexcept {
-        return calls_.empty() ? std::chrono::duration<double>{} : time_since_asked(calls_.front().since);
+        return calls_.empty() ? std::chrono::duration<double>{} : time_since_first_call(calls_.front().since);
     }
 
     /// Counts how long this rank waits for others. Call this repeatedly while calls wait, after polls without result.

@@ -55,7 +55,7 @@ public:
     }
 
     /// Records from now on when messages with other nodes begin and complete. @param to must outlive the recorder
-    void note_messages(message_times& to) noexcept { messages_ = &to; }
+    void record_messages(message_times& to) noexcept { messages_ = &to; }
     void note_message(int peer, bool sends, std::size_t bytes, int calls) noexcept {
         if (messages_ != nullptr && messages_->notes(peer, bytes))
             messages_->note(peer, sends, bytes, calls, message_times::clock::now);

@@ -25,7 +25,7 @@ struct waiting {
 
 /// Returns the time since the first call for a wait, which is recorded in `since`. A rank that waits calls this
 /// function continuously.
-inline std::chrono::duration<double> time_since_asked(std::chrono::steady_clock::time_point& since) noexcept {
+inline std::chrono::duration<double> time_since_first_call(std::chrono::steady_clock::time_point& since) noexcept {
     const auto now = std::chrono::steady_clock::now();
     if (since == std::chrono::steady_clock::time_point{}) since = now;
     return now - since;

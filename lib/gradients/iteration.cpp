@@ -113,7 +113,8 @@ void reducer_core::contribute(int parameter, state as) {
         if (p.gradient != nullptr) std::memcpy(in_bucket, p.gradient, bytes_of(p));
         return;
     }
-    if (p.gradient == nullptr && used_.may_differ()) std::memcpy(&kept_[keep_[at(parameter)]], in_bucket, bytes_of(p));
+    if (p.gradient == nullptr && used_.may_differ())
+        std::memcpy(&kept_[kept_offset_[at(parameter)]], in_bucket, bytes_of(p));
     std::memset(in_bucket, 0, bytes_of(p));
 }
 
@@ -226,7 +227,7 @@ void reducer_core::treat_unused() {
         const gradient_parameter& each = parameters_[at(p)];
         if (!used_.may_differ() || used_.anywhere(p)) copy_out(p);
         else if (each.gradient == nullptr && bytes_of(each) > 0)
-            std::memcpy(buckets_.memory_of(p), &kept_[keep_[at(p)]], bytes_of(each));
+            std::memcpy(buckets_.memory_of(p), &kept_[kept_offset_[at(p)]], bytes_of(each));
     }
 }
 

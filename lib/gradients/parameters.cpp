@@ -87,10 +87,10 @@ void expect_same_lines(communicator& comm, const char* call, const described& mi
     if (!any_refused && std::equal(all.begin() + 1, all.end(), all.begin())) return;
     const auto odd = any_refused ? std::find(all.begin(), all.end(), 0u)
                                  : std::find_if(all.begin(), all.end(), [&](auto h) { return h != all.front(); });
-    const int speaker = static_cast<int>(odd - all.begin());
+    const int source = static_cast<int>(odd - all.begin());
     std::string words = refused ? fmt::format("rank {}: {}", comm.rank(), mine.objection) : std::string();
     if (!any_refused) words = difference(text_of(comm, text, 0), mine, comm.rank());
-    words = text_of(comm, words, speaker);
+    words = text_of(comm, words, source);
     throw usage_error(any_refused ? fmt::format("{}: {}", call, words)
                                   : fmt::format("{}: ranks differ: {}; pass the same on all ranks", call, words));
 }

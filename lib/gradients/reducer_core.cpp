@@ -86,12 +86,12 @@ reducer_core::reducer_core(std::vector<communicator*> comms, std::vector<gradien
       states_(parameters_.size()),
       declared_(parameters_.size()),
       dropped_(parameters_.size()),
-      keep_(parameters_.size()),
+      kept_offset_(parameters_.size()),
       pending_(parameters_.size()) {
     clock_.trace_to(comm());
     std::size_t bytes = 0;
     for (std::size_t p = 0; p < parameters_.size() && used_.may_differ(); ++p) {
-        keep_[p] = bytes;
+        kept_offset_[p] = bytes;
         if (parameters_[p].gradient == nullptr) bytes += bytes_of(parameters_[p]);
     }
     kept_.resize(bytes);

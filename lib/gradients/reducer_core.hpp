@@ -108,16 +108,16 @@ private:
     bucket_set buckets_;
     used_set used_;
     weight_sum weights_;
-    std::vector<state> states_;      // by parameter
-    std::vector<char> declared_;     // by parameter: declared as used by forward_done
-    std::vector<char> dropped_;      // by parameter
-    std::vector<std::byte> kept_;    // saved gradients in buckets that this rank does not use; restored if no rank does
-    std::vector<std::size_t> keep_;  // by parameter: offset in kept_
-    std::vector<int> pending_;       // by bucket: gradients that are awaited
-    double weight_ = 1;              // of the next iteration
-    int next_ = 0;                   // next bucket to start
-    int last_ = -1;                  // last bucket that is sent; -1: none
-    int lacking_ = -1;               // first parameter whose gradient is missing; -1: none
+    std::vector<state> states_;    // by parameter
+    std::vector<char> declared_;   // by parameter: declared as used by forward_done
+    std::vector<char> dropped_;    // by parameter
+    std::vector<std::byte> kept_;  // saved gradients in buckets that this rank does not use; restored if no rank does
+    std::vector<std::size_t> kept_offset_;  // by parameter: offset in kept_
+    std::vector<int> pending_;              // by bucket: gradients that are awaited
+    double weight_ = 1;                     // of the next iteration
+    int next_ = 0;                          // next bucket to start
+    int last_ = -1;                         // last bucket that is sent; -1: none
+    int lacking_ = -1;                      // first parameter whose gradient is missing; -1: none
     int rebuilds_ = 0;
     bool under_way_ = false;  // an iteration has begun
     bool local_ = false;      // the iteration sends nothing

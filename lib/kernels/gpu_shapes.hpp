@@ -32,13 +32,13 @@ using kernel_op = std::conditional_t<std::is_base_of_v<arithmetic::sum, Op>, ari
 
 // True if signed and unsigned integers give different bits. A sum does, since its kernel also divides for avg.
 template <class Op>
-inline constexpr bool minds_sign =
+inline constexpr bool depends_on_sign =
     std::is_same_v<Op, arithmetic::sum> || std::is_same_v<Op, arithmetic::min> || std::is_same_v<Op, arithmetic::max>;
 
 // Returns the type of a kernel: unsigned if the sign is irrelevant, the parts of complex numbers if these do not mix.
 template <class Op, class T>
 constexpr auto kernel_type() noexcept {
-    if constexpr (std::signed_integral<T> && !minds_sign<Op>) return std::type_identity<std::make_unsigned_t<T>>();
+    if constexpr (std::signed_integral<T> && !depends_on_sign<Op>) return std::type_identity<std::make_unsigned_t<T>>();
     else if constexpr (arithmetic::is_by_parts<Op>) return std::type_identity<part_t<T>>();
     else return std::type_identity<arithmetic::kernel_t<T>>();
 }

@@ -15,7 +15,7 @@ namespace {
 
 // Divides the largest part that each group's root owns among all members, whose blocks are then consecutive and in
 // order. A root alone in its rack may own one part per shard of another rack. Its other parts get no block.
-void hand_down(const composed_stage& s, std::vector<owned>& owners) {
+void divide_root_parts(const composed_stage& s, std::vector<owned>& owners) {
     std::map<int, range> largest;  // by the group's index
     std::vector<owned> after;
     for (const owned& o : owners) {
@@ -118,7 +118,7 @@ block_layout in_blocks(composition fine, const hierarchy& machine, std::span<con
     block_layout result{std::move(fine), {}, false};
     composition& c = result.c;
     for (std::size_t s = c.stages.size(); s-- > 0;)
-        if (c.stages[s].how == mode::root) hand_down(c.stages[s], c.owners);
+        if (c.stages[s].how == mode::root) divide_root_parts(c.stages[s], c.owners);
 
     const routes ways = routes_of(machine, stages);
     const std::size_t parts = std::max<std::size_t>(1, c.routes.size());

@@ -164,7 +164,7 @@ void builder::reduce(place dst, std::span<const place> sources) {
     add_sources(i, sources);
 }
 
-void builder::hand_over(provider by, action stage, const group& g) {
+void builder::run_by_provider(provider by, action stage, const group& g) {
     if (g.whole().empty() || g.size() < 2) return;
     const bool delivers = role_.delivers && out_.home.where == buffer::scratch;
     passage moves = passage_of(stage, g.is_root());

@@ -88,7 +88,7 @@ public:
     /// Marks the last instruction, a reduction: it completes a sum that another rank is to own.
     void completes_for_another() noexcept { out_.instrs.back().completes = true; }
     /// Emits a stage of a group as a provider's own collective. If it delivers, its result goes straight to recv.
-    void hand_over(provider by, action stage, const group& g);
+    void run_by_provider(provider by, action stage, const group& g);
     /// Copies the elements that are not in recv yet, if the vector's home is scratch.
     void deliver();
     /// Returns unused scratch memory for consecutive elements.

@@ -24,11 +24,11 @@ public:
     }
 
     void read(int position) {
-        if (made_.handed_over) return;
+        if (made_.provider_action) return;
         write(position, programs_.write);
         if (!out_.counted().empty() && is_stage(out_.counted().front().what)) {
             const instr& stage = out_.counted().front();
-            if (stage.by != provider::mpi) return void(made_.handed_over = stage.what);
+            if (stage.by != provider::mpi) return void(made_.provider_action = stage.what);
             write(position, expansion(stage.what));  // as messages
         }
         for (std::size_t n = 0; n < out_.counted().size(); ++n) add(position, out_.counted()[n], out_.times_of(n));
@@ -108,9 +108,9 @@ bool has_equal_shards(const group& g) {
 group_moves read_programs(const group& g, const group_programs& programs, int large) {
     if (g.size() > large && has_equal_shards(g)) {
         group_moves first = turned(g, programs, 0);
-        if (first.handed_over) first.reduced.resize(at(g.size())), first.circulant = false;
+        if (first.provider_action) first.reduced.resize(at(g.size())), first.circulant = false;
         const auto is_like_first = [&](int position) { return are_alike(first, turned(g, programs, position)); };
-        if (first.handed_over || (is_like_first(1) && is_like_first(g.size() / 2))) return first;
+        if (first.provider_action || (is_like_first(1) && is_like_first(g.size() / 2))) return first;
     }
     program_reader all(g, programs, g.size() > large);
     for (int position = 0; position < g.size(); ++position) all.read(position);

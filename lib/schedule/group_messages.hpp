@@ -26,8 +26,8 @@ struct group_moves {
     std::vector<double> reduced = {};
     /// All positions send like position 0, counted from their own place; `messages` are those of position 0 alone.
     bool circulant = false;
-    bool alone = false;                      ///< no other group of the same domain moves data
-    std::optional<action> handed_over = {};  ///< own collective of a provider, without messages
+    bool alone = false;                          ///< no other group of the same domain moves data
+    std::optional<action> provider_action = {};  ///< own collective of a provider, without messages
 
     double reduced_by(int position) const noexcept { return circulant ? reduced.front() : reduced[at(position)]; }
 };

@@ -53,7 +53,7 @@ public:
     }
 
     // Moves the blocks of a domain down from the one rank that has them all, or up to it.
-    void hand_on(bool down) {
+    void forward_blocks(bool down) {
         for (int n = 0; n < depth(); ++n) {
             const composed_stage& stage = stage_at(down ? depth() - 1 - n : n);
             if (stage.forwarding.empty()) continue;
@@ -218,12 +218,12 @@ schedule generate(const block_layout& b, collective what, int rank, std::span<co
         for (int r = 0; r < b.c.ranks; ++r)
             for_each_part(r, buffer::send, begins[at(r)], [&](range part, operand given) { out.copy(part, given); });
         program.up();
-        program.hand_on(true);
+        program.forward_blocks(true);
         out.next_step();
         for_each_part(rank, buffer::recv, 0, [&](range part, operand due) { out.copy(due, part); });
     } else {
         for_each_part(rank, buffer::send, 0, [&](range part, operand given) { out.copy(part, given); });
-        program.hand_on(false);
+        program.forward_blocks(false);
         program.down();
         out.next_step();
         for (int r = 0; r < b.c.ranks; ++r)

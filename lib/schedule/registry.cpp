@@ -94,9 +94,9 @@ std::string names_of_those(Predicate able) {
 }
 
 template <provider By, action Stage>
-void hand_over(builder& out, const group& g) {
+void run_by_provider(builder& out, const group& g) {
     out.next_step();
-    out.hand_over(By, Stage, g);
+    out.run_by_provider(By, Stage, g);
 }
 
 template <provider By>
@@ -104,13 +104,13 @@ algorithm collective_of(std::string_view summary) {
     return {
         .name = to_string(By),
         .summary = summary,
-        .reduce_scatter = hand_over<By, action::stage_reduce_scatter>,
-        .allgather = hand_over<By, action::stage_allgather>,
-        .reduce = hand_over<By, action::stage_reduce>,
-        .broadcast = hand_over<By, action::stage_broadcast>,
-        .allreduce = hand_over<By, action::stage_allreduce>,
-        .scatter = hand_over<By, action::stage_scatter>,
-        .gather = hand_over<By, action::stage_gather>,
+        .reduce_scatter = run_by_provider<By, action::stage_reduce_scatter>,
+        .allgather = run_by_provider<By, action::stage_allgather>,
+        .reduce = run_by_provider<By, action::stage_reduce>,
+        .broadcast = run_by_provider<By, action::stage_broadcast>,
+        .allreduce = run_by_provider<By, action::stage_allreduce>,
+        .scatter = run_by_provider<By, action::stage_scatter>,
+        .gather = run_by_provider<By, action::stage_gather>,
         .provider = By,
     };
 }

@@ -50,7 +50,7 @@ inline std::vector<part> list_of(part p) {
 }
 
 /// Returns the rate of two links in series [B/s]. 0 is an unknown rate: the other rate then counts alone.
-constexpr double slower_of(double a, double b) { return a > 0 && b > 0 ? std::min(a, b) : std::max(a, b); }
+constexpr double rate_in_series(double a, double b) { return a > 0 && b > 0 ? std::min(a, b) : std::max(a, b); }
 
 /// One node as a file describes it.
 struct hardware {

@@ -207,7 +207,7 @@ private:
     double slowest_between(int inner, int outer) const {
         double slowest = 0;
         for (int i = inner; i != outer && i != nowhere; i = parts_.above(i))
-            slowest = slower_of(slowest, parts_[i].link);
+            slowest = rate_in_series(slowest, parts_[i].link);
         return slowest;
     }
 

@@ -66,12 +66,12 @@ void look_at_each(std::vector<network_interface>& own, std::string_view chosen, 
     }
 }
 
-bool leads_to(const network_interface& i, std::uint32_t address, const surroundings& by) {
+bool leads_to(const network_interface& i, std::uint32_t address, const interface_inputs& by) {
     const std::uint32_t mask = i.bits == 0 ? 0 : htonl(~std::uint32_t{0} << (32 - i.bits));
     return ((i.address ^ address) & mask) == 0 || by.source(address) == i.address;
 }
 
-void compare_with_others(std::vector<network_interface>& own, const surroundings& by) {
+void compare_with_others(std::vector<network_interface>& own, const interface_inputs& by) {
     std::map<std::uint32_t, std::set<const other_host*>> owners;
     for (const other_host& o : *by.others)
         for (const std::uint32_t a : o.addresses) owners[a].insert(&o);
@@ -167,7 +167,7 @@ std::string this_network() {
 
 }  // namespace
 
-std::vector<network_interface> judged(std::vector<network_interface> own, const surroundings& by) {
+std::vector<network_interface> judged(std::vector<network_interface> own, const interface_inputs& by) {
     const bool alone = by.others != nullptr && by.others->empty();
     look_at_each(own, by.chosen, alone);
     if (alone || !names_in(by.chosen, own).empty()) return own;

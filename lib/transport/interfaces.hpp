@@ -35,7 +35,7 @@ struct other_host {
 };
 
 /// Inputs of judged(), besides the interfaces themselves.
-struct surroundings {
+struct interface_inputs {
     std::string_view chosen{};                ///< the user's UCX_NET_DEVICES; interfaces that it names are used
     const std::vector<other_host>* others{};  ///< other hosts of the job; null: unknown
     std::function<std::uint32_t(std::uint32_t)>
@@ -43,7 +43,7 @@ struct surroundings {
 };
 
 /// Returns interfaces of a host with `left_out` set for unused ones, by the rule in docs/reference/ports.md.
-std::vector<network_interface> judged(std::vector<network_interface> own, const surroundings& by);
+std::vector<network_interface> judged(std::vector<network_interface> own, const interface_inputs& by);
 
 /// Returns this host's interfaces as its kernel describes them, eth9 before eth10.
 std::vector<network_interface> own_interfaces();

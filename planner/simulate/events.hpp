@@ -13,7 +13,7 @@ struct lane_id {
 /// An event at a simulated time. Fields that a kind does not use are zero.
 struct event {
     enum kind : std::uint8_t {
-        handed_over,   ///< a sender's processor has passed a segment to a connection (subject, lane, instruction)
+        posted,        ///< a sender's processor has passed a segment to a connection (subject, lane, instruction)
         passed_links,  ///< the first segment of a connection (subject) may have passed its links
         arrived,       ///< a segment of a connection (subject) has reached its receiver's lane
         worked,        ///< a rank (subject, lane) has finished its work for an instruction

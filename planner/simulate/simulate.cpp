@@ -169,7 +169,7 @@ private:
                      .subject = number,
                      .lane = id.lane,
                      .instruction = n,
-                     .what = event::handed_over});
+                     .what = event::posted});
     }
 
     void expect(lane_id id, std::uint32_t n) {
@@ -204,7 +204,7 @@ private:
 
     void handle(const event& e) {
         switch (e.what) {
-            case event::handed_over:
+            case event::posted:
                 return net_.enqueue(e.subject, segment_of({net_.ends_of(e.subject).from, e.lane}, e.instruction));
             case event::passed_links: return passed(e);
             case event::arrived: net_.arrive(e.subject, e.lane); return receive(e.subject, e.lane);

@@ -25,7 +25,7 @@ void say(fmt::format_string<Values...> format, Values&&... values) {
     say_text(fmt::format(format, std::forward<Values>(values)...));
 }
 template <class... Values>
-void complain(fmt::format_string<Values...> format, Values&&... values) {
+void print_error(fmt::format_string<Values...> format, Values&&... values) {
     complain_text(fmt::format(format, std::forward<Values>(values)...));
 }
 

@@ -232,7 +232,7 @@ int plan_command::run() const {
     }
     proofs.prove_rest(plan);
     if (const auto fault = proofs.fault()) {
-        complain("{}: the plan is wrong, and not written; please report this: {}\n", machine.source, *fault);
+        print_error("{}: the plan is wrong, and not written; please report this: {}\n", machine.source, *fault);
         return 1;
     }
     plan.verified = proofs.text();

@@ -134,7 +134,7 @@ int run_command::run() const {
         say("{}\n", line);
         return 0;
     }
-    complain("{}\n", line);  // standard output is for the program
+    print_error("{}\n", line);  // standard output is for the program
     std::vector<char*> arguments;
     for (std::string& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);

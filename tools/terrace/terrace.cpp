@@ -36,7 +36,7 @@ int run_command_line(int argc, char** argv) {
         else complain_text(said->text);
         return said->exit_code;
     } catch (const std::exception& e) {
-        complain("{}\n", e.what());
+        print_error("{}\n", e.what());
         return 2;
     }
 }

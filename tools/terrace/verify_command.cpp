@@ -23,7 +23,7 @@ int verify_command::prove_export(const export_format& format) const {
             fmt::format("terrace verify: --plan is for files of plans, and {} is one of a call", plan_file.string()));
     const call_program call = format.read_call(files);
     if (const auto fault = call.fault()) {
-        complain("{}: {}\n", plan_file.string(), *fault);
+        print_error("{}: {}\n", plan_file.string(), *fault);
         return 1;
     }
     std::int64_t messages = 0, sent = 0;
@@ -43,7 +43,7 @@ int verify_command::prove_facts(const export_format& format, const plan_facts& f
     if (!made_of.empty()) {
         const plan_facts due = format.read({made_of.string(), format.write(read_plan(made_of), {})});
         if (const auto difference = find_difference(found, due)) {
-            complain("{}: {}\n", plan_file.string(), *difference);
+            print_error("{}: {}\n", plan_file.string(), *difference);
             return 1;
         }
         against = fmt::format("{}as {} has it", found.plan ? "" : ", ", made_of.string());
@@ -78,7 +78,7 @@ int verify_command::prove_rules(const plan_data& plan) const {
         const auto fault = fits ? prove(plan, claims[i]) : prove_by_groups(plan, claims[i], groups);
         if (!fault) continue;
         line.clear();
-        complain("{}: {}: {}\n", plan_file.string(), describe(plan, claims[i]), *fault);
+        print_error("{}: {}: {}\n", plan_file.string(), describe(plan, claims[i]), *fault);
         return 1;
     }
     line.clear();

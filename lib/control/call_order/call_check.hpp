@@ -146,9 +146,9 @@ public:
         if (stamp.number != 0 && rank != net_.rank() && stamps_.add(rank, stamp.number))
             send_control(rank, order_kind::stamp, {}, stamp);
     }
-    /// Returns time_since_asked() of the comparison in progress; 0 if there is none.
+    /// Returns time_since_first_call() of the comparison in progress; 0 if there is none.
     std::chrono::duration<double> age() noexcept {
-        return comparisons_.open ? time_since_asked(comparisons_.open->since) : std::chrono::duration<double>{};
+        return comparisons_.open ? time_since_first_call(comparisons_.open->since) : std::chrono::duration<double>{};
     }
     /// Adds the rank that the comparison in progress waits for.
     void add_waits(waiting& all);

@@ -126,14 +126,14 @@ void failure_agreement::receive(int from, const control_frame& f) {
 
 void failure_agreement::weigh() {
     weighed_.failed = judge(knowledge_.all(), lines_);
-    std::vector<int> hearers, live;
+    std::vector<int> not_dead, live;
     for (int r = 0; r < net_.size(); ++r) {
         const auto failed = weighed_.failed.find(r);
         if (failed == weighed_.failed.end()) live.push_back(r);
         if (failed == weighed_.failed.end() || r == net_.rank() || row_of(failed->second).of != failure::died)
-            hearers.push_back(r);
+            not_dead.push_back(r);
     }
-    weighed_.hearers = rank_ring(std::move(hearers), net_.rank());
+    weighed_.not_dead = rank_ring(std::move(not_dead), net_.rank());
     weighed_.live = rank_ring(std::move(live), net_.rank());
     weighed_.facts = knowledge_.facts().size();
 }
@@ -142,12 +142,12 @@ void failure_agreement::weigh() {
 std::vector<int> failure_agreement::contacts() {
     const auto waited = now().began ? clock::now() - *now().began : clock::duration();
     int reach = 1;
-    while (reach < weighed_.hearers.log() && waited > patience_ / beats * reach) ++reach;
+    while (reach < weighed_.not_dead.log() && waited > patience_ / beats * reach) ++reach;
     std::set<int> ranks;
     for (const int way : {1, -1}) {
-        for (int d = 1; d <= weighed_.hearers.size() / 2; d *= 2) ranks.insert(weighed_.hearers.at_distance(way * d));
-        for (int d = 2; d <= reach && !has_come(weighed_.hearers.at_distance(way * (d - 1))); ++d)
-            ranks.insert(weighed_.hearers.at_distance(way * d));
+        for (int d = 1; d <= weighed_.not_dead.size() / 2; d *= 2) ranks.insert(weighed_.not_dead.at_distance(way * d));
+        for (int d = 2; d <= reach && !has_come(weighed_.not_dead.at_distance(way * (d - 1))); ++d)
+            ranks.insert(weighed_.not_dead.at_distance(way * d));
     }
     ranks.erase(net_.rank());
     return {ranks.begin(), ranks.end()};
@@ -161,13 +161,13 @@ bool failure_agreement::advance(bool all_come) {
     if (now().decided) {
         decide(now().coming[*now().decided]);
     } else {
-        speak(all_come);
+        send_news(all_come);
         if (is_agreed(all_come)) decide(knowledge_.all());
     }
     return now().final.has_value();
 }
 
-void failure_agreement::speak(bool all_come) {
+void failure_agreement::send_news(bool all_come) {
     rank_set& come = now().come;
     come.insert(net_.rank());
     if (!now().began) now().began = clock::now();

@@ -172,7 +172,7 @@ private:
     void receive(int from, const control_frame& f) override;
     void weigh();
     std::vector<int> contacts();
-    void speak(bool all_come);
+    void send_news(bool all_come);
     void send_steps();
     void send_arrivals(const std::vector<int>& whom);
     bool is_agreed(bool all_come);
@@ -191,9 +191,9 @@ private:
     bool expects_more_ = false;
     // Conclusions from knowledge_.
     struct {
-        std::size_t facts = 0;    // number of facts that were used
-        failed_ranks failed;      // judge()
-        rank_ring hearers, live;  // this rank and all that have not died; all that have not failed
+        std::size_t facts = 0;     // number of facts that were used
+        failed_ranks failed;       // judge()
+        rank_ring not_dead, live;  // this rank and all that have not died; all that have not failed
     } weighed_;
     std::map<int, contact> contacts_;
     std::uint16_t epoch_ = 0;                      // number of the round; wraps around

@@ -307,7 +307,7 @@ private:
             std::move(more.begin(), more.end(), std::back_inserter(below));
         }
         if (!host && !bridges) drop_virtual_nics(below);
-        if (below.size() == 1) below.front().link = slower_of(below.front().link, link);
+        if (below.size() == 1) below.front().link = rate_in_series(below.front().link, link);
         if (below.size() < 2) return below;
         part p{.what = host ? part::kind::root : bridges ? part::kind::bus_switch : part::kind::slot, .link = link};
         p.name = host ? fmt::format("host bridge {:04x}:{:02x}", o->attr->bridge.downstream.pci.domain,

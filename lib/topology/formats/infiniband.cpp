@@ -145,7 +145,7 @@ private:
         if (!net_.rails) return;
         double slowest = 0;
         for (const auto& [group, h] : first)
-            for (const nic& n : h->nics) slowest = slower_of(slowest, links_of(n.leaf));
+            for (const nic& n : h->nics) slowest = rate_in_series(slowest, links_of(n.leaf));
         net_.spine = slowest;
         net_.notes.push_back(fmt::format("rails: each of the {} adapters of a node is on a switch of its own", count));
     }

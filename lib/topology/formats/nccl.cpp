@@ -149,7 +149,7 @@ private:
         p.children = pci_parts(e);
         if (p.children.size() > 1) return list_of(std::move(p));
         // The bridge's link is part of the link of the only device behind it.
-        if (!p.children.empty()) p.children.front().link = slower_of(p.children.front().link, p.link);
+        if (!p.children.empty()) p.children.front().link = rate_in_series(p.children.front().link, p.link);
         return std::move(p.children);
     }
 

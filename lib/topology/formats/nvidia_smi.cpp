@@ -68,7 +68,7 @@ public:
         for (std::size_t i = 0; i < devices_.size(); ++i) nodes[devices_[i].numa].push_back(static_cast<int>(i));
         for (const auto& [numa, members] : nodes) {
             std::vector<part> parts = joined(members, nearness::host_bridge);
-            if (numa != nowhere_known)
+            if (numa != unknown_numa)
                 parts = list_of(
                     {.what = part::kind::numa, .name = fmt::format("numa {}", numa), .children = std::move(parts)});
             std::move(parts.begin(), parts.end(), std::back_inserter(h.machine.children));
@@ -81,12 +81,12 @@ public:
     }
 
 private:
-    static constexpr int nowhere_known = 1 << 30;
+    static constexpr int unknown_numa = 1 << 30;
 
     struct device {
         std::string name;
         std::string adapter = {};  // NICs: name in the kernel
-        int numa = nowhere_known;
+        int numa = unknown_numa;
         bool has_row = false;
     };
     struct cell {
@@ -166,17 +166,17 @@ private:
             text = cells[devices_.size() + 2];
         }
         const auto numa = leading_number<int>(text);
-        return numa && *numa >= 0 && *numa < nowhere_known ? numa : std::nullopt;
+        return numa && *numa >= 0 && *numa < unknown_numa ? numa : std::nullopt;
     }
 
     // Gives NICs, and GPUs whose line has no NUMA node, the one of the nearest device whose NUMA node is known.
     void find_numa() {
         const std::vector<device> told = devices_;
         for (std::size_t i = 0; i < devices_.size(); ++i) {
-            if (told[i].numa != nowhere_known) continue;
+            if (told[i].numa != unknown_numa) continue;
             nearness best = nearness::system;
             for (std::size_t j = 0; j < devices_.size(); ++j)
-                if (told[j].numa != nowhere_known && matrix_[i][j].near < best) {
+                if (told[j].numa != unknown_numa && matrix_[i][j].near < best) {
                     best = matrix_[i][j].near;
                     devices_[i].numa = told[j].numa;
                 }

@@ -212,7 +212,7 @@ bool lifelines::send_byte(const line& l, char byte) noexcept { return ::send(l.f
 void lifelines::begin_to_answer() {
     ends_answers_ = descriptor(::eventfd(0, EFD_CLOEXEC));
     if (lines_.empty() || !ends_answers_) return;
-    answerer_ = start_quiet_task([this] { answer_pulses(); });
+    answerer_ = start_quiet_task([this] { answer_heartbeats(); });
     // If no thread could start, this rank does not reply, and its peers do not expect replies.
     if (answerer_.wait_for(milliseconds(0)) == std::future_status::deferred) return;
     const std::lock_guard lock(lines_lock_);
@@ -220,7 +220,7 @@ void lifelines::begin_to_answer() {
 }
 
 // Replies to heartbeats of ranks that wait. Sleeps until a byte arrives or a connection ends.
-void lifelines::answer_pulses() noexcept {
+void lifelines::answer_heartbeats() noexcept {
     std::vector<pollfd> all;
     while (true) {
         {

@@ -109,7 +109,7 @@ private:
     void answer(const descriptor& listener, const job_key& key, int me, int expected);
     void add(int rank, descriptor fd, bool sure);
     void begin_to_answer();
-    void answer_pulses() noexcept;
+    void answer_heartbeats() noexcept;
     // Makes poll(2) ignore failed lines, by negative descriptors.
     void pass_over_failed() noexcept {
         for (std::size_t i = 0; i < lines_.size(); ++i)

@@ -244,7 +244,9 @@ TEST(stage_proof, refuses_ranks_that_wait_for_one_another) {
         builder out(rank, 2, collective::allreduce, 4, {buffer::scratch, true});
         out.owns({0, 4});
         out.begin_role({.outermost = true});
-        const auto stage = [&] { out.run_by_provider(provider::shared_memory, action::stage_allreduce, g.seen_by(rank)); };
+        const auto stage = [&] {
+            out.run_by_provider(provider::shared_memory, action::stage_allreduce, g.seen_by(rank));
+        };
         if (rank == 1) stage();
         if (rank == 0) out.recv(1, range{0, 1});
         else out.send(0, range{0, 1});

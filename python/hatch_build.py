@@ -1,6 +1,7 @@
 """Builds libterrace and the program `terrace`, and puts them into the wheel with the libraries that they need.
 
-The build directory is TERRACE_BUILD if set, otherwise python/build. Meson sets it up if necessary.
+The build directory is TERRACE_BUILD if set, otherwise python/build. Meson sets it up if necessary, with the options
+of TERRACE_SETUP.
 MPI, UCX, PMIx and NCCL are loaded when a program runs: the wheel contains their modules, but not these libraries.
 """
 from __future__ import annotations
@@ -56,7 +57,7 @@ def build() -> pathlib.Path:
         # assert() contains names of source files, here without the build directory, so two builds are equal.
         arguments = f"-Dcpp_args=-Wno-subobject-linkage -ffile-prefix-map={directory}/="
         output_of("meson", "setup", directory, ROOT, "-Ddebug=false", "-Dwerror=false", "-Dtests=false", *ONE_UNIT,
-                  arguments)
+                  arguments, *os.environ.get("TERRACE_SETUP", "").split())
     made = json.loads(output_of("meson", "introspect", "--targets", directory))
     names = [os.path.relpath(name, directory) for target in made for name in target["filename"]]
     output_of("ninja", "-C", directory, *(name for name in names if any(fnmatch(name, own) for own in OWN)))

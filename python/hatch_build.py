@@ -54,8 +54,9 @@ def build() -> pathlib.Path:
     """Builds the parts of the wheel. Returns the build directory."""
     directory = pathlib.Path(os.environ.get("TERRACE_BUILD", HERE / "build")).resolve()
     if not (directory / "build.ninja").exists():
-        # assert() contains names of source files, here without the build directory, so two builds are equal.
-        arguments = f"-Dcpp_args=-Wno-subobject-linkage -ffile-prefix-map={directory}/="
+        # assert() contains names of source files, here without directories, so two builds are equal.
+        maps = f"-ffile-prefix-map={directory}/= -ffile-prefix-map={ROOT}/="
+        arguments = f"-Dcpp_args=-Wno-subobject-linkage {maps}"
         output_of("meson", "setup", directory, ROOT, "-Ddebug=false", "-Dwerror=false", "-Dtests=false", *ONE_UNIT,
                   arguments, *os.environ.get("TERRACE_SETUP", "").split())
     made = json.loads(output_of("meson", "introspect", "--targets", directory))

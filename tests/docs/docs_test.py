@@ -208,6 +208,19 @@ class Docs(unittest.TestCase):
             said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
             self.assertEqual(said.partition("float32\n")[2], listing)
 
+    def test_the_blocks_of_the_uneven_example_are_in_the_printed_order(self):
+        if not PROGRAMS:
+            self.skipTest("no programs to ask")
+        page = (ROOT / "docs/explanation/ownership.md").read_text()
+        shown = re.search(r"^block  (.*)$", page, re.M).group(1).split()
+        options = re.search(r"^terrace explain uneven.plan.yaml (.*?) *#", page, re.M).group(1).split()
+        command = [PROGRAMS[0], "explain", ROOT / "tests/golden/uneven.plan.yaml", *options]
+        said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        self.assertEqual(len(re.findall(r" scatter ", said.partition("\n")[0])), 3)
+        copies = re.findall(r"copy +scratch\[(\d+)\.\.(\d+)\) = send\[(\d+)", said)
+        order = [str(int(src) // (int(end) - int(dst))) for dst, end, src in sorted(copies, key=lambda c: int(c[0]))]
+        self.assertEqual(order, shown)
+
     def test_every_key_has_a_row(self):
         for page, sources in {"docs/reference/plan-file.md": ["lib/plan/*.cpp"],
                               "docs/reference/topology-files.md": ["lib/machine/*.cpp", "lib/topology/**/*.cpp"]}.items():

@@ -36,8 +36,10 @@ def anchors(page):
 
 
 def rows(*pages):
-    """Returns the terms in first cells of the pages' tables, whole and first word: `--slurm FILE` also as --slurm."""
-    cells = [cell for page in pages for cell in re.findall(r"^\| (.*?) \|", (ROOT / page).read_text(), re.M)]
+    """Returns the terms in first cells of the pages' tables and before the colons of their lists, whole and first word:
+    `--slurm FILE` also as --slurm."""
+    text = "\n".join((ROOT / page).read_text() for page in pages)
+    cells = [*re.findall(r"^\| (.*?) \|", text, re.M), *re.findall(r"^\* (`.*?`): ", text, re.M)]
     return {term for cell in cells for part in [*re.findall(r"`([^`]*)`", cell), *cell.split(", ")]
             for term in (part, part.split(" ")[0] if part.startswith("-") else part.split(" (")[0])}
 

@@ -49,11 +49,13 @@ class Scratch(unittest.TestCase):
 class Usage(Scratch):
     def test_help_names_all_options(self):
         text = self.run_tool("gpu-check", "--help", status=0)
-        for option in ["--pack", "--packed", "--rehearse", "--from", "--to", "--build", "--json", "--patience", "Exit codes"]:
+        for option in ["--pack", "--packed", "--rehearse", "--from", "--to", "--build", "--json", "--patience",
+                       "Exit codes"]:
             self.assertIn(option, text)
 
     def test_wrong_usage_exits_2(self):
-        for wrong in [["--fast"], ["--from", "soon"], ["--pack", "a", "--packed"], ["--json", "no/such/file"], ["--build", "."]]:
+        for wrong in [["--fast"], ["--from", "soon"], ["--pack", "a", "--packed"], ["--json", "no/such/file"],
+                      ["--build", "."]]:
             self.run_tool("gpu-check", *wrong, status=2)
 
     def test_a_pack_is_not_put_where_something_is(self):
@@ -64,7 +66,8 @@ class Usage(Scratch):
 
 @unittest.skipIf(len(sys.argv) < 3, "no build with Open MPI and UCX given")
 class OfABuild(Scratch):
-    @unittest.skipIf(has_gpu() or not (BUILD / "lib/transport/nccl/terrace-nccl.so").exists(), "there is a GPU here, or no CUDA")
+    @unittest.skipIf(has_gpu() or not (BUILD / "lib/transport/nccl/terrace-nccl.so").exists(),
+                     "there is a GPU here, or no CUDA")
     def test_without_a_gpu_it_says_why_and_what_to_do(self):
         text = self.run_tool("gpu-check", "--build", BUILD, status=3)
         self.assertRegex(text, r"^gpu-check: no GPU here: .*(driver|nvidia-smi|CUDA_VISIBLE_DEVICES).*\n$")
@@ -83,7 +86,8 @@ class OfABuild(Scratch):
         self.assertEqual([e["met"] for e in found["expected"]][0], None)
         with tarfile.open(self.directory / "gpu-check.json.tar.gz") as archive:
             self.assertIn("logs/08.log", archive.getnames())
-            self.assertEqual(archive.extractfile("logs/08.log").read().decode().count("all ranks ended as they should"), 3)
+            log = archive.extractfile("logs/08.log").read().decode()
+            self.assertEqual(log.count("all ranks ended as they should"), 3)
 
     def result(self):
         return json.loads((self.directory / "gpu-check.json").read_text())
@@ -100,7 +104,8 @@ class Parts(Scratch):
         self.place.logs.mkdir()
 
     def run_parts(self, *table, first=1, rehearse=True):
-        args = types.SimpleNamespace(rehearse=rehearse, first=first, last=12, patience=1, json=self.directory / "found.json")
+        args = types.SimpleNamespace(rehearse=rehearse, first=first, last=12, patience=1,
+                                     json=self.directory / "found.json")
         if not rehearse:
             self.place.gpu = lambda: {"cuda": "some"}
         check = self.tool.Check(args, self.place)
@@ -111,10 +116,12 @@ class Parts(Scratch):
         return self.tool.Part("some", seconds, [["sh", "-c", c] for c in commands], **more)
 
     def test_outcomes(self):
-        found = self.run_parts(self.part("echo one"), self.part("true", "echo no GPU; exit 77"), self.part("echo '[  SKIPPED ] 1'"),
+        found = self.run_parts(self.part("echo one"), self.part("true", "echo no GPU; exit 77"),
+                               self.part("echo '[  SKIPPED ] 1'"),
                                self.part("echo wrong bits; exit 3", "echo goes on"),
                                self.tool.Part("missing", 20, [["/no/such/program"]]),
-                               self.part("exit 1", rehearsed="needs a GPU"), self.part("exit 1", rehearsed=[["true"]]))["parts"]
+                               self.part("exit 1", rehearsed="needs a GPU"),
+                               self.part("exit 1", rehearsed=[["true"]]))["parts"]
         self.assertEqual([p["outcome"] for p in found],
                          ["passed", "skipped", "skipped", "failed", "failed", "left out", "passed"])
         self.assertEqual([p["detail"] for p in found][:4], ["", "no GPU", "", "3: wrong bits"])
@@ -133,7 +140,8 @@ class Parts(Scratch):
 
     def test_expected_figures(self):
         def met(rate):
-            rows = [{"percent_of_copy": rate, "aligned": True, "k": 2}, {"percent_of_copy": 1, "aligned": False, "k": 2}]
+            rows = [{"percent_of_copy": rate, "aligned": True, "k": 2},
+                    {"percent_of_copy": 1, "aligned": False, "k": 2}]
             return self.tool.expectations({"kernels": {"rows": rows}})
         self.assertEqual([(e["found"], e["met"]) for e in met(93)], [(93, True), (None, None)])
         self.assertEqual([e["met"] for e in met(89)], [False, None])

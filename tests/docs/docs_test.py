@@ -44,10 +44,13 @@ def rows(*pages):
             for term in (part, part.split(" ")[0] if part.startswith("-") else part.split(" (")[0])}
 
 
+def output_of(*command):
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
 def help_of(*command):
     """Returns a program's output for --help, without its examples."""
-    text = subprocess.run([*command, "--help"], capture_output=True, text=True, check=True).stdout
-    return text.partition("\nExamples:")[0]
+    return output_of(*command, "--help").partition("\nExamples:")[0]
 
 
 class Docs(unittest.TestCase):
@@ -111,7 +114,8 @@ class Docs(unittest.TestCase):
             self.assertIn("```\nrank 0 ", page.read_text())
             self.assertTrue(snippets(page), page)
             for snippet in snippets(page):
-                self.assertIn(textwrap.indent(snippet, "    "), program, f"{page.name}: not in docs/examples/{name}.cpp")
+                self.assertIn(textwrap.indent(snippet, "    "), program,
+                              f"{page.name}: not in docs/examples/{name}.cpp")
 
     def test_the_program_of_the_guide_is_an_example(self):
         program = iter((ROOT / "docs/examples/allreduce.cpp").read_text().splitlines())
@@ -121,7 +125,8 @@ class Docs(unittest.TestCase):
             self.assertIn(line, program)  # continues after the previous line
 
     def test_the_plan_of_the_format_page_is_part_of_what_is_planned(self):
-        sample = re.search(r"^```yaml\n(terrace_plan.*?)^```", (ROOT / "docs/reference/plan-file.md").read_text(), re.M | re.S).group(1)
+        page = (ROOT / "docs/reference/plan-file.md").read_text()
+        sample = re.search(r"^```yaml\n(terrace_plan.*?)^```", page, re.M | re.S).group(1)
         plan = iter((ROOT / "tests/golden/two-by-four.plan.yaml").read_text().splitlines())
         for line in sample.splitlines():
             if not line.startswith("verified:"):  # golden plans are not proved
@@ -130,7 +135,8 @@ class Docs(unittest.TestCase):
     def test_messages_of_troubleshooting_are_those_of_the_sources(self):
         """At least half of a message's word triples are in the sources. Triples with numbers or names do not count."""
         folders = ["include", "lib", "pmpi", "python/src"]
-        sources = [p.read_text() for folder in folders for p in ROOT.glob(f"{folder}/**/*") if p.suffix in (".cpp", ".hpp", ".py")]
+        sources = [p.read_text() for folder in folders for p in ROOT.glob(f"{folder}/**/*")
+                   if p.suffix in (".cpp", ".hpp", ".py")]
         text = re.sub(r"[()]", "", "".join(re.sub(r'"\s*\n\s*f?"', "", source) for source in sources))
         page = (ROOT / "docs/reference/troubleshooting.md").read_text()
         messages = [m for cell in re.findall(r"^\| (.*?) \|", page, re.M) if "(from " not in cell
@@ -179,7 +185,8 @@ class Docs(unittest.TestCase):
         for mode in [[], ["--links"], ["--detect"], ["--discover"], ["--suite"], ["--training"], ["--chaos"]]:
             options = re.findall(option, help_of(bench, *mode), re.M)
             self.assertGreater(len(options), 2)
-            self.missing(set(options) - {"--help", "--version"}, page, "docs/reference/benchmark.md", "docs/reference/discover.md",
+            self.missing(set(options) - {"--help", "--version"}, page, "docs/reference/benchmark.md",
+                         "docs/reference/discover.md",
                          "docs/reference/training-benchmark.md")
 
     def test_every_script_has_a_row(self):
@@ -195,20 +202,21 @@ class Docs(unittest.TestCase):
             text = help_of(*command)
             lists = re.findall(r"^(?:Algorithms|Providers)[^\n]*:\n((?:  .*\n)+)", text + "\n", re.M)
             terms |= {term for block in lists for term in re.findall(r"^  ([\w-]+) {2,}", block, re.M)}
-            terms |= {term for words in re.findall(r"^  --algorithm [^{\n]*\{(.*?)\}", text, re.M) for term in words.split(",")}
+            terms |= {term for words in re.findall(r"^  --algorithm [^{\n]*\{(.*?)\}", text, re.M)
+                      for term in words.split(",")}
         self.assertGreater(len(terms), 10)
         self.missing(terms, "docs/glossary.md")
 
     def test_the_programs_of_the_traced_call_are_what_is_printed(self):
         if not PROGRAMS:
             self.skipTest("no programs to ask")
-        shown = re.findall(r"^```\n(  n  instruction.*?)^```", (ROOT / "docs/explanation/call-to-wire.md").read_text(), re.M | re.S)
+        page = (ROOT / "docs/explanation/call-to-wire.md").read_text()
+        shown = re.findall(r"^```\n(  n  instruction.*?)^```", page, re.M | re.S)
         self.assertEqual(len(shown), 2)
         plan = ROOT / "tests/golden/two-by-four.plan.yaml"
         for rank, listing in enumerate(shown):
-            command = [PROGRAMS[0], "explain", plan, "--bytes", "4000", "--rank", str(rank)]
-            said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-            self.assertEqual(said.partition("float32\n")[2], listing)
+            printed = output_of(PROGRAMS[0], "explain", plan, "--bytes", "4000", "--rank", str(rank))
+            self.assertEqual(printed.partition("float32\n")[2], listing)
 
     def test_the_blocks_of_the_uneven_example_are_in_the_printed_order(self):
         if not PROGRAMS:
@@ -216,16 +224,16 @@ class Docs(unittest.TestCase):
         page = (ROOT / "docs/explanation/ownership.md").read_text()
         shown = re.search(r"^block  (.*)$", page, re.M).group(1).split()
         options = re.search(r"^terrace explain uneven.plan.yaml (.*?) *#", page, re.M).group(1).split()
-        command = [PROGRAMS[0], "explain", ROOT / "tests/golden/uneven.plan.yaml", *options]
-        said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-        self.assertEqual(len(re.findall(r" scatter ", said.partition("\n")[0])), 3)
-        copies = re.findall(r"copy +scratch\[(\d+)\.\.(\d+)\) = send\[(\d+)", said)
+        printed = output_of(PROGRAMS[0], "explain", ROOT / "tests/golden/uneven.plan.yaml", *options)
+        self.assertEqual(len(re.findall(r" scatter ", printed.partition("\n")[0])), 3)
+        copies = re.findall(r"copy +scratch\[(\d+)\.\.(\d+)\) = send\[(\d+)", printed)
         order = [str(int(src) // (int(end) - int(dst))) for dst, end, src in sorted(copies, key=lambda c: int(c[0]))]
         self.assertEqual(order, shown)
 
     def test_every_key_has_a_row(self):
         for page, sources in {"docs/reference/plan-file.md": ["lib/plan/*.cpp"],
-                              "docs/reference/topology-files.md": ["lib/machine/*.cpp", "lib/topology/**/*.cpp"]}.items():
+                              "docs/reference/topology-files.md": ["lib/machine/*.cpp",
+                                                                   "lib/topology/**/*.cpp"]}.items():
             text = "".join(path.read_text() for source in sources for path in ROOT.glob(source))
             keys = {key for words in re.findall(r"allow_only\(\{(.*?)\}\)", text, re.S)
                     for key in re.findall(r'"(\w+)"', words)}

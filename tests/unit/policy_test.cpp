@@ -87,7 +87,7 @@ TEST(policy, half_and_twice_each_number_choose_as_well) {
     int calls = 0;
     for (int m = 0; m < machines;) {
         const hierarchy machine = random_racks(d);
-        if (machine.ranks() > (machines > 1 ? 16 : 8)) continue;
+        if (machine.ranks() > 16) continue;
         ++m;
         std::vector<call> drawn;
         for (int n = 0; n < 8; ++n)

@@ -19,17 +19,25 @@ struct sent {
     int step = 0, from = 0, to = 0;
 };
 
-std::vector<sent> messages_of(algorithm::generator emit, int size) {
+// Returns the programs of all positions of a group, with shards of 8 elements.
+std::vector<schedule> programs_of(algorithm::generator emit, int size) {
     std::vector<range> shards;
     for (int i = 0; i < size; ++i) shards.push_back({8 * i, 8 * i + 8});
     const group all_ranks = group::numbered(size).with_shards(shards);
-    std::vector<sent> all;
+    std::vector<schedule> all;
     for (int position = 0; position < size; ++position) {
         builder out(position, size, collective::allreduce, 8 * size);
         emit(out, all_ranks.seen_from(position));
-        for (const instr& i : out.finish().instrs)
-            if (i.what == action::send) all.push_back({i.step, position, i.peer});
+        all.push_back(out.finish());
     }
+    return all;
+}
+
+std::vector<sent> messages_of(algorithm::generator emit, int size) {
+    std::vector<sent> all;
+    for (const schedule& s : programs_of(emit, size))
+        for (const instr& i : s.instrs)
+            if (i.what == action::send) all.push_back({i.step, s.rank, i.peer});
     return all;
 }
 
@@ -42,21 +50,16 @@ std::vector<algorithm::generator> generators_of(const algorithm& a) {
     return all;
 }
 
-// The most parts into which instructions cut a shard of 8 elements, or the whole vector.
+// Returns the most parts into which instructions cut a shard, or the whole vector.
 int parts_cut(algorithm::generator emit, int size, bool whole) {
-    std::vector<range> shards;
-    for (int i = 0; i < size; ++i) shards.push_back({8 * i, 8 * i + 8});
-    const group all_ranks = group::numbered(size).with_shards(shards);
+    const int length = whole ? 8 * size : 8;
     std::map<std::int64_t, std::set<std::int64_t>> cuts;
-    for (int position = 0; position < size; ++position) {
-        builder out(position, size, collective::allreduce, 8 * size);
-        emit(out, all_ranks.seen_from(position));
-        for (const instr& i : out.finish().instrs)
-            for (const std::int64_t at : {i.src.part.begin, i.src.part.end, i.dst.part.begin, i.dst.part.end})
-                if (whole ? at % (8 * size) != 0 : at % 8 != 0) cuts[whole ? 0 : at / 8].insert(at);
-    }
+    for (const schedule& s : programs_of(emit, size))
+        for (const instr& i : s.instrs)
+            for (const std::int64_t cut : {i.src.part.begin, i.src.part.end, i.dst.part.begin, i.dst.part.end})
+                if (cut % length != 0) cuts[cut / length].insert(cut);
     std::size_t most = 0;
-    for (const auto& [shard, inside] : cuts) most = std::max(most, inside.size());
+    for (const auto& [part, inside] : cuts) most = std::max(most, inside.size());
     return static_cast<int>(most) + 1;
 }
 

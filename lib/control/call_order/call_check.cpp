@@ -107,7 +107,7 @@ void call_check::listen() {
     router_.receive();
     // Comparisons of later calls do not count: the ranks that began them are ahead.
     const bool hears = std::ranges::any_of(comparisons_.received,
-                                           [&](const received_round& h) { return h.of.call <= history_.calls(); });
+                                           [&](const received_round& h) { return h.known.call <= history_.calls(); });
     const bool knows = knows_of_a_difference();
     if (comparisons_.open || (!knows && !hears)) return;
     // Ranks that made the same calls as this rank would not compare now, so there is a difference. This rank takes part
@@ -138,9 +138,9 @@ bool call_check::finish_round() {
     const auto found = std::ranges::find_if(
         received, [&](const received_round& h) { return h.comparison == comparisons_.finished && h.round == c.round; });
     if (found == received.end()) return false;
-    c.known.call = std::min(c.known.call, found->of.call);
-    c.known.low = std::min(c.known.low, found->of.low);
-    c.known.high = std::max(c.known.high, found->of.high);
+    c.known.call = std::min(c.known.call, found->known.call);
+    c.known.low = std::min(c.known.low, found->known.low);
+    c.known.high = std::max(c.known.high, found->known.high);
     received.erase(found);
     ++c.round;
     c.sent = false;

@@ -161,7 +161,7 @@ private:
     struct received_round {
         std::uint16_t comparison = 0;
         std::uint32_t round = 0;
-        hashes of;
+        hashes known;
     };
     // A comparison in progress.
     struct comparison {

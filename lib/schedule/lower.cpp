@@ -15,7 +15,7 @@ algorithm::generator expansion(action a) {
         case action::stage_broadcast: return direct.broadcast;
         case action::stage_scatter: return direct.scatter;
         case action::stage_gather: return direct.gather;
-        default: return find_algorithm("doubling")->allreduce;
+        default: return direct.allreduce;
     }
 }
 

@@ -34,7 +34,8 @@ struct capabilities {
     }
 };
 
-/// Returns the generator that writes a stage as messages.
+/// Returns the generator that writes a stage as messages. These add in the order of the group, as the stage does, so
+/// that sums have the same bits whether or not ranks share memory.
 algorithm::generator expansion(action stage);
 /// Expands the stages that the transport does not run itself into point-to-point instructions.
 schedule lower(schedule s, const capabilities& can);

@@ -134,8 +134,7 @@ std::string exchanger_names() {
 
 std::span<const algorithm> provider_collectives() noexcept {
     static const auto& rows = kept_for_ever(std::array{
-        collective_of<provider::shared_memory>(
-            "memory that the ranks of a node share; direct or doubling where they share none"),
+        collective_of<provider::shared_memory>("memory that the ranks of a node share; direct where they share none"),
         collective_of<provider::nccl>("NCCL's own collective of device buffers; host buffers use shared_memory"),
         mpi_collective(),
     });

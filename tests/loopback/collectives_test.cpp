@@ -33,6 +33,31 @@ TEST(loopback_allreduce, refuses_bad_calls) {
     });
 }
 
+// A plan runs over messages where ranks cannot share memory, and must not give other bits then.
+TEST(loopback_allreduce, has_the_same_bits_without_shared_memory) {
+    const hierarchy machine = machine_of(tree::uniform(std::vector{7}));
+    for (mode m : {mode::replicate, mode::scatter, mode::root}) {
+        const plan by = plan_of(machine, {{{0}, 7, m, "", provider::shared_memory}});
+        const auto sums = [&](bool shared) {
+            options o;
+            o.shared_memory = shared;
+            std::vector<float> result;
+            loopback::run(
+                by,
+                [&](communicator& comm) {
+                    std::vector<float> data(1000);
+                    for (std::size_t i = 0; i < data.size(); ++i)
+                        data[i] = 1 / (static_cast<float>(i + 1) + 17 * static_cast<float>(comm.rank()));
+                    comm.allreduce(std::span(data));
+                    if (comm.rank() == 0) result = data;
+                },
+                o);
+            return result;
+        };
+        EXPECT_EQ(sums(true), sums(false)) << to_string(m);
+    }
+}
+
 TEST(loopback_communicator, refuses_unknown_algorithms_at_creation) {
     const hierarchy machine = machine_of(tree::uniform(std::vector{2}));
     EXPECT_THROW(loopback::run(plan_of(machine, {{{0}, 2, mode::scatter, "magic"}}), [](communicator&) {}), plan_error);
